@@ -179,4 +179,4 @@ def test_a_defense_is_tried_with_two_classes_and_with_many(monkeypatch):
     monkeypatch.setattr(testing, "_keep_all", keep_all)
     testing.check_defense("noise")
     testing.check_defense("marvell")  # of two classes alone
-    assert tried == [2, testing.MANY, 2]
+    assert tried == [2, testing.MANY, 1, 2]

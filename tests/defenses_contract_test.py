@@ -13,6 +13,7 @@ import pytest
 from tests import harness
 from vfljax import defenses, testing
 from vfljax.defenses import TABLE
+from vfljax.errors import UserError
 from vfljax.federation import protocol
 from vfljax.sweep import grid, grouping, specs
 from vfljax.sweep.grid import parse
@@ -42,7 +43,7 @@ ROWS = {
         {"epsilon": 0.0, "sigma": 0.5, "ell": 2.0, "fold": 0.5},
         (
             *(("epsilon", -0.5), ("epsilon", nan), ("sigma", -1.0), ("sigma", nan)),
-            *(("ell", -1.0), ("ell", 1.5), ("fold", -0.1), ("fold", 1.1)),
+            *(("ell", -1.0), ("ell", 1.5), ("fold", -0.1), ("fold", 1.1), ("masses", "1:-1")),
         ),
         (
             (("mechanism", "block_rr"),),
@@ -166,6 +167,9 @@ FINITE = "whatever the batch, everything stays finite"
 every_defense = pytest.mark.parametrize("name", TABLE)
 
 
+OF_NUMBERS = [name for name, row in TABLE.items() if not row.not_for_numbers]
+
+
 def trial_of(name, options=()):
     """The defense as the contract tries it: once, at the largest of the class counts it is defined for."""
     quick = {"steps": 5} if name == "cae" else {}  # of its codebook's training
@@ -232,6 +236,21 @@ def test_keeps_every_rule_of_the_contract(name, options):
             federation=trial.changes,
             classes=(trial.num_classes,),
         )
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_keeps_every_rule_with_labels_that_are_numbers(name):
+    for rule in testing.rules(name):
+        testing.check(name, rule, federation=dict(ROWS[name].changes), classes=(1,))
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE if name not in OF_NUMBERS])
+def test_a_defense_of_classes_refuses_numbers_in_one_line(name):
+    with pytest.raises(
+        UserError, match=f"={name!r} is not for labels that are numbers: it is defined for classes"
+    ) as e:
+        specs._check_defense("method", DefenseSpec(name), 1)
+    assert "\n" not in str(e.value)
 
 
 @every_defense

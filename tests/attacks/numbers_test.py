@@ -6,25 +6,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import integrate
 
 from tests import harness
 from tests.attacks import cases
-from vfljax import attacks
+from vfljax import attacks, testing
 from vfljax.attacks import learners
 from vfljax.attacks.direct import direct
+from vfljax.attacks.posterior import shrunk
 from vfljax.attacks.softmax import least_squares
 from vfljax.federation import protocol
-from vfljax.testing import of_attacks
+from vfljax.testing import exchanges, of_attacks
 from vfljax.types import NO_SPLIT
 
 pytestmark = pytest.mark.usefixtures("real_learners")
-ROWS, KNOWN, BATCH = 205, 40, cases.BATCH  # the last batch has 5 rows
+ROWS, KNOWN, BATCH = 200, 40, cases.BATCH  # as in the contract, whose programs serve these tests
 QUICK = {"steps": 100, "batch_size": 8}
 FAST = {"learning_rate": 0.05, "ema": 0.95, "lambda_u": 1.0}
+RULES = [rule for rule in of_attacks.RULES if rule != of_attacks.MEMBERS]
 # options, knobs, the concordance that is read at least, and whether the scores have a direction
 OF_NUMBERS = {
-    "passive": (QUICK, FAST, 0.85, True),
-    "active": (QUICK, FAST, 0.85, True),
+    "passive": (QUICK, FAST, 0.8, True),
+    "active": (QUICK, FAST, 0.8, True),
     "direct": ({}, {}, 0.9, True),
     "norm": ({}, {}, 0.5, False),  # of residuals: not of labels that are as often below
     "cosine": ({}, {}, 0.7, True),  # half of the rows point one way
@@ -35,31 +38,39 @@ OF_NUMBERS = {
     "joint": ({"blocks": "best", "steps": 30}, {}, 0.9, True),
     "ranks": ({}, {}, 0.9, True),
     "reader": ({"learner": "ridge"}, {}, 0.9, True),
+    "posterior": ({}, {"epsilon": 8.0}, 0.9, True),
+    "cohabitation": ({}, {}, 0.9, True),
+    "node_spreading": ({"blocks": "exchange"}, {}, 0.9, True),
     "surrogate": ({"steps": 150}, {"learning_rate": 0.1, "anchor": 1.0}, 0.8, True),
 }
 
 
+def kind_of(name):
+    """What an attack is given: the exchange with a top model (True) or without, or the nodes of trees."""
+    attack = attacks.TABLE[name](cases.ONE_BOTTOM, 1)
+    return "nodes" if "nodes" in attack.reads else attack.federations[0] != NO_SPLIT
+
+
 @functools.cache
-def drawn(split):
+def drawn(split, rows=ROWS):
     """Standardized labels, and what crosses the wire: g = 2 (f - y) / B along one direction, and z."""
+    if split == "nodes":
+        y = exchanges.numbers_of(np.random.default_rng(3), rows)
+        nodes = exchanges.LEAKS_OF_NUMBERS["nodes"](None, y, 1)
+        return y, {**nodes, "gradients": np.zeros((2, rows, 1)), "features": np.zeros((rows, 6))}
     rng = np.random.default_rng(3)
-    y = rng.gumbel(size=ROWS)
-    y = ((y - y.mean()) / y.std()).astype(np.float32)
-    size = np.where(np.arange(ROWS) < ROWS - 5, BATCH, 5)
-    f = 0.1 * rng.normal(size=ROWS)
-    residual = (2 * (f - y) / size)[:, None]
-    g = residual * rng.normal(size=(1, 4)) if split else residual
-    z = np.outer(f, rng.normal(size=4)) if split else f[:, None] / 2
-    columns = np.outer(y, rng.normal(size=cases.OWN_COLUMNS)) + 0.5 * rng.normal(
-        size=(ROWS, cases.OWN_COLUMNS)
-    )
-    return y, {"gradients": [g, g], "embeddings": [z, z], "features": columns}
+    y, width = exchanges.numbers_of(rng, rows), of_attacks.OF_NUMBERS if split else 1
+    arrays = exchanges.LEAKS_OF_NUMBERS["residuals_and_columns"](rng, y, width)
+    # the rows beyond full batches are in a batch of their own
+    size = np.where(np.arange(rows) < rows // BATCH * BATCH, BATCH, rows % BATCH)
+    g = np.asarray(arrays["gradients"]) * (BATCH / size)[:, None]
+    return y, {**arrays, "gradients": g, "inputs": rng.normal(size=(2, rows, BATCH + 10))}
 
 
 def case_of(split, labels=None, sent=None):
     y, arrays = drawn(split)
     y = y if labels is None else labels
-    cut = arrays["gradients"][0].shape[-1]
+    cut = arrays["gradients"].shape[-1]
     return cases.make_case(y, 1, known=KNOWN, cut=cut, sent=sent, **arrays)
 
 
@@ -72,7 +83,7 @@ def concordance(scores, labels):
 
 def scores_of(name, split, **changes):
     options, knobs, *_ = OF_NUMBERS[name]
-    attack = of_attacks.built(name, tuple(options.items()), 1, 4 if split else 1)
+    attack = of_attacks.built(name, tuple(options.items()), 1, 4 if split is True else 1)
     case = case_of(split, **changes)
     knobs = {**attack.knobs, **knobs}
     return of_attacks.scores_of(attack, case, 1, jax.random.key(0), knobs, of_attacks.mapped)
@@ -86,9 +97,20 @@ def test_every_attack_says_whether_it_is_defined_for_numbers_and_refuses_in_one_
 
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
+def test_keeps_every_rule_of_the_contract(name):
+    options, knobs, *_ = OF_NUMBERS[name]
+    for rule in RULES:
+        testing.check(name, rule, options=options, classes=(1,), knobs=knobs)
+    tested = of_attacks.TestedAttack(name, options, 1)
+    attack = tested.attack()
+    unseen = {"", "embeddings"} if name == "node_spreading" else {""}  # of which it reads the width
+    assert of_attacks.fields_read(tested) == {*attack.reads, attack.diagnostic} - unseen
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
 def test_numbers_that_are_given_away_are_read_and_others_enter_no_score(name):
     least, directed = OF_NUMBERS[name][2:]
-    split = attacks.TABLE[name](cases.ONE_BOTTOM, 1).federations[0] != NO_SPLIT
+    split = kind_of(name)
     scores = scores_of(name, split).train
     assert scores.shape == (ROWS, 1)
     labels, _ = drawn(split)
@@ -101,7 +123,7 @@ def test_numbers_that_are_given_away_are_read_and_others_enter_no_score(name):
     case = case_of(split, labels=other)
     case = case._replace(common=case.common._replace(known_order=order))
     options, knobs, *_ = OF_NUMBERS[name]
-    attack = of_attacks.built(name, tuple(options.items()), 1, 4 if split else 1)
+    attack = of_attacks.built(name, tuple(options.items()), 1, 4 if split is True else 1)
     knobs = {**attack.knobs, **knobs}
     again = of_attacks.scores_of(attack, case, 1, jax.random.key(0), knobs, of_attacks.mapped)
     np.testing.assert_array_equal(again.train, scores)
@@ -109,7 +131,7 @@ def test_numbers_that_are_given_away_are_read_and_others_enter_no_score(name):
 
 @pytest.mark.parametrize("name", [n for n in OF_NUMBERS if n not in ("passive", "active")])
 def test_rows_that_were_never_sent_have_no_score(name):
-    split = attacks.TABLE[name](cases.ONE_BOTTOM, 1).federations[0] != NO_SPLIT
+    split = kind_of(name)
     sent = np.tile(np.arange(ROWS) % 7 != 3, (2, 1))
     scores = scores_of(name, split, sent=sent).train
     np.testing.assert_array_equal(np.isfinite(scores[:, 0]), sent[0])
@@ -117,8 +139,8 @@ def test_rows_that_were_never_sent_have_no_score(name):
 
 def test_the_residual_and_the_own_output_are_the_label_exactly():
     """With one passive party whose output alone is f, in every batch, however short."""
-    y, arrays = drawn(False)
-    arrays = {**arrays, "embeddings": [2 * z for z in arrays["embeddings"]]}  # f itself
+    y, arrays = drawn(False, 205)
+    arrays = {**arrays, "embeddings": 2 * np.asarray(arrays["embeddings"])}  # f itself
     case = cases.make_case(y, 1, known=0, cut=1, **arrays)
     view, known = cases.seen_of(case)
     for options, expected in ({"own": True}, y), ({}, y - np.ravel(arrays["embeddings"][0])):
@@ -135,7 +157,7 @@ def test_the_residual_and_the_own_output_are_the_label_exactly():
 
 def test_gradients_of_several_epochs_are_of_full_batches():
     """Whoever is in the short batch of the last epoch was in full ones before."""
-    y, arrays = drawn(False)
+    y, arrays = drawn(False, 205)
     case = cases.make_case(y, 1, known=0, cut=1, **arrays)
     view, known = cases.seen_of(case)
     full = jnp.float32(-2 * y[:, None] / BATCH)
@@ -194,9 +216,31 @@ def test_least_squares_ends_at_the_ridge_solution():
         ("reader", {"learner": "naive Bayes on ranks"}),
         ("spectral", {"oracle": True}),
         ("passive", {"threshold": "known_share"}),
+        ("posterior", {"signal": "signs"}),
+        ("posterior", {"epoch": "votes"}),
     ],
 )
 def test_options_that_need_classes_are_refused(name, options):
     with pytest.raises(ValueError, match="=") as error:
         attacks.TABLE[name](cases.ONE_BOTTOM, 1, **options)
     assert "\n" not in str(error.value)
+
+
+def test_the_posterior_of_laplace_noise_is_the_mean_of_its_density():
+    """By quadrature of scipy, and without noise or doubt nothing moves or all is the noise."""
+    away, tau, b = np.linspace(-3, 3, 7), 0.7, 0.5
+    found = shrunk(jnp.float32(away), jnp.float32(tau), jnp.float32(b))
+
+    def density(delta, a):
+        return np.exp(-(delta**2) / 2 / tau**2 - abs(a - delta) / b)
+
+    def mean(a):
+        limits = {"a": -4 * tau, "b": 4 * tau, "points": [np.clip(a, -4 * tau, 4 * tau)]}
+        top, _ = integrate.quad(lambda d: d * density(d, a), **limits)
+        return top / integrate.quad(density, args=(a,), **limits)[0]
+
+    np.testing.assert_allclose(found, [mean(a) for a in away], atol=5e-3)
+    near, far = (shrunk(jnp.float32(away), 0.7, scale) for scale in (0.02, 1e4))
+    within = np.abs(away) < 2
+    np.testing.assert_allclose(np.asarray(near)[within], away[within], atol=0.05)
+    np.testing.assert_allclose(far, 0, atol=1e-3)

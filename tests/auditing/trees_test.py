@@ -31,7 +31,9 @@ def small():
     of_trees = {"direct": {"rule": "most_negative", "epoch": 0}, "cohabitation": {"names": "known"}}
     of_trees["node_spreading"] = {"blocks": "exchange"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(suite, "OF_TREES", of_trees)
+        patch.setitem(suite.TREES, "classification", of_trees)
+        of_numbers = {**of_trees, "direct": {"epoch": 0}}
+        patch.setitem(suite.TREES, "regression", of_numbers)
         patch.setattr(survey, "_revealing", lambda dataset, owners: [])
         patch.setattr(survey, "_reach", lambda dataset, owners: ({}, ()))
         patch.setattr(running, "report", lambda folder, verbose=False: "")
@@ -119,6 +121,32 @@ def test_plain_gradients_show_all_labels_unless_these_are_randomized(finished):
     assert leaks.loc["first_trees", "min"] == 1  # of the first tree that is told
     assert leaks.loc["label_dp", "max"] < 0.8
     assert {*sweep.leaks()["attack"]} == {"direct", "cohabitation", "node_spreading"}
+
+
+def test_numbers_are_audited_with_plain_gradients_and_with_encrypted_ones(tmp_path):
+    """Plain ones are the labels but for their mean; nodes alone read less, and noise costs R²."""
+    given, rng = values(), np.random.default_rng(3)
+    amount = np.array(given["pay"]) + 0.3 * rng.normal(size=ROWS)
+    written(tmp_path / "t.csv", given | {"y": np.round(50 + 10 * amount, 2).tolist()})
+    grid = {"label_dp": {"epsilon": 1.0}}
+    numbers = {"task": "regression", "seeds": 1}
+    plain = again(tmp_path, grid, label_range=(20.0, 80.0), **numbers)
+    leaks = plain.attack_rows("direct").groupby("method")["leak"].max()
+    assert leaks["undefended"] == 1
+    assert leaks["label_dp"] < 0.9
+    facts, trials = plain.judged.facts, plain.results.to_pandas().set_index("method")
+    assert (facts.scale, facts.utility) == ("concordance", "R²")
+    assert trials.loc["undefended", "test_r2"] > max(0.3, trials.loc["label_dp", "test_r2"])
+    assert plain.verdicts().set_index("method").loc["label_dp", "epsilon claimed"] == 1.0
+    (tmp_path / "encrypted").mkdir()
+    (tmp_path / "t.csv").rename(tmp_path / "encrypted" / "t.csv")
+    hidden = again(tmp_path / "encrypted", grid, plain=False, **numbers)
+    # without bounds nothing is randomized
+    assert {*hidden.results.to_pandas()["method"]} == {"undefended"}
+    assert "need label_range" in " ".join(hidden.config["notes"])
+    assert {*hidden.leaks()["attack"]} == {"cohabitation", "node_spreading"}
+    for name in ("cohabitation", "node_spreading"):
+        assert hidden.attack_rows(name)["leak"].max() > 0.6
 
 
 def test_a_graph_of_nodes_reads_the_paths_of_all_trees(tmp_path):

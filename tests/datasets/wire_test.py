@@ -251,6 +251,17 @@ def test_nodes_of_trees_become_paths_and_gradients_those_of_rounds(tmp_path):
     )
 
 
+def test_gradients_of_trees_and_numbers_are_those_of_one_batch_of_all_rows(tmp_path):
+    """So that ``direct`` reads f - y of them as of a squared loss."""
+    labels = np.random.default_rng(2).normal(size=N)
+    values = trees(labels=labels, task=np.array("regression"))
+    wire = read_wire(written(tmp_path, "folder", values))
+    assert (wire.classes, wire.batch_size, wire.missing) == (1, N, ("bottoms", "columns"))
+    np.testing.assert_array_equal(wire.order, np.arange(N)[None])
+    g = wire.parties[0].gradients
+    np.testing.assert_allclose(g[..., 0] * N / 2, values["party0_gradients"][..., 0], rtol=1e-5)
+
+
 def test_with_more_classes_a_round_is_a_tree_a_class(tmp_path):
     labels, nodes = np.arange(N) % 4, trees()["party0_nodes"]
     g = np.random.default_rng(1).normal(size=(4, N, 1))
@@ -274,7 +285,6 @@ def test_with_more_classes_a_round_is_a_tree_a_class(tmp_path):
         ({"party0_gradients": np.ones((3, N, 2))}, r"it must be \[T=4, N=24, O\]"),
         ({"party0_gradients": np.full((4, N, 2), np.nan)}, "holds NaN"),
         ({"party1_nodes": np.zeros((4, 2, N), int)}, "has gradients of 1 of 2 parties"),
-        ({"task": np.array("regression")}, "nodes of trees and labels that are numbers: give bins=2"),
     ],
 )  # fmt: skip
 def test_what_is_no_wire_of_trees_gives_one_line(changes, line, tmp_path):

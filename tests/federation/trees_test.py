@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from tests.reference import split_gain
 from vfljax.federation import trees
 from vfljax.federation.trees import Boosting, paths
 
@@ -86,3 +88,63 @@ def test_randomized_response_keeps_the_share_that_epsilon_says():
     kept = np.mean(trees.randomized(labels, 3, 1.0, random) == 0)
     assert kept == pytest.approx(np.e / (np.e + 2), abs=0.015)
     assert not trees.randomized(labels, 3, np.inf, random).any()
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    """Columns of both parties and a label that both tell, all rounded, so that every threshold is tried."""
+    random = np.random.default_rng(1)
+    columns = np.float32(np.round(random.uniform(size=(300, 2)), 1))
+    return columns, np.float32(50 + 9 * (columns.sum(axis=1) + 0.1 * random.normal(size=300)))
+
+
+def grown_numbers(numbers, label_range=(), **options):
+    pytest.importorskip("xgboost")
+    boosting = Boosting(**{"rounds": 3, "depth": 2, **options})
+    return trees.train(*numbers, 1, (PASSIVE, HOLDER), HOLDER, boosting, 0, label_range)
+
+
+def test_trees_of_numbers_are_split_where_the_squared_error_gains_most(numbers):
+    columns, labels = numbers
+    federation = grown_numbers(numbers)
+    y = (labels - labels.mean()) / labels.std()
+    np.testing.assert_allclose(federation.labels, y, atol=1e-5)
+    g = trees.gradients(federation, columns, federation.labels)
+    np.testing.assert_allclose(g[0], np.stack([-y, np.ones(300)], axis=1), atol=1e-5)
+    f = trees.probabilities(federation, columns, 1)[:, 0]
+    np.testing.assert_allclose(g[1, :, 0], f - y, atol=1e-5)
+    root = federation.booster.trees_to_dataframe().query("Tree == 1 and Node == 0").iloc[0]
+    value, column, left = split_gain.best(columns, np.float64(g[1, :, 0]))
+    assert root["Feature"] == f"f{column}"
+    assert root["Gain"] == pytest.approx(value, rel=1e-3)
+    told = trees.nodes(federation, columns, PASSIVE)[1, 0]
+    assert len({*zip(told, left)}) == 2  # rows are divided alike
+
+
+def test_predictions_of_numbers_are_in_their_unit_and_approach_them(numbers):
+    columns, labels = numbers
+    away = [
+        np.abs(trees.predictions(grown_numbers(numbers, rounds=rounds), columns) - labels).mean()
+        for rounds in (1, 20)
+    ]
+    assert away[1] < 1.5 < away[0]
+
+
+def test_numbers_are_randomized_by_laplace_noise_of_the_range_over_epsilon(numbers):
+    labels, bounds = np.full(20000, 60.0), (40.0, 70.0)
+    z, (mean, spread) = trees.noisy_numbers(labels, 3.0, bounds, np.random.default_rng(0))
+    noise = mean + spread * z - 60
+    assert stats.kstest(noise, stats.laplace(scale=30 / 3).cdf).pvalue > 1e-3
+    assert abs(z.mean()) < 1e-6
+    assert z.std() == pytest.approx(1)
+    # labels beyond the bounds count as these, and other moments of the labels change nothing
+    moved = [
+        trees.noisy_numbers(of, 3.0, bounds, np.random.default_rng(0))[0]
+        for of in (np.full(20000, 70.0), np.full(20000, 99.0))
+    ]
+    np.testing.assert_array_equal(*moved)
+    exact, _ = trees.noisy_numbers(numbers[1], np.inf, (), np.random.default_rng(0))
+    np.testing.assert_allclose(
+        exact, (numbers[1] - numbers[1].mean()) / numbers[1].std(), atol=1e-5
+    )
+    assert grown_numbers(numbers, bounds, epsilon=5.0).labels.std() == pytest.approx(1, abs=1e-5)

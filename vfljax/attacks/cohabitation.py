@@ -15,7 +15,7 @@ more if ``deep`` is above 1. A s averages s over the rows of each node.
     known   s <- A s~, from s = 0, where s~ is s with y_i - mean_known(y) in the place of each known row i
     none    s <- A s less its mean, at length 1, from a random s: towards the second eigenvector of A. Its two
             sides are clusters, and the smaller one is called positive, as the class prior says of rare
-            positives
+            positives; of labels that are numbers s itself is the score, of either sign
 
 References: ID2Graph (Takahashi et al., arXiv 2307.10318) finds communities in the graph of rows that share
 nodes, and ICA, the instance clustering attack (arXiv 2404.04490), clusters rows by their nodes.
@@ -28,7 +28,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from vfljax import keys
+from vfljax import keys, tasks
 from vfljax.attacks import core
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.spectral import two_clusters
@@ -84,7 +84,7 @@ def weights_of(nodes: Array, parties: int, num_classes: int, first: Array, deep:
       deep: [] the base of levels.
     """
     trees, _, levels = nodes.shape
-    rounds = jnp.arange(trees) // (1 if num_classes == 2 else num_classes)
+    rounds = jnp.arange(trees) // (1 if num_classes <= 2 else num_classes)
     level = jnp.arange(levels) % (levels // parties)
     late = first > 1
     base, exponent = jnp.where(late, 1 / first, first), jnp.where(late, rounds[-1] - rounds, rounds)
@@ -100,7 +100,7 @@ def cohabitation(
 
     Args:
       names: "known" for labels that spread from the known rows, "none" for an attacker without any label,
-        for two classes.
+        for two classes or numbers.
       rounds: steps of the iteration.
 
     Returns:
@@ -110,7 +110,9 @@ def cohabitation(
     fields = core.named_by(names, WEIGHTS)
     core.check_whole("rounds", rounds, 1)
     if names == "none" and num_classes > 2:
-        raise ValueError(f"names='none' is for two classes, and there are {num_classes}.")
+        raise ValueError(
+            f"names='none' is for two classes or numbers, and there are {num_classes}."
+        )
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         nodes = told_nodes(view)
@@ -127,11 +129,13 @@ def cohabitation(
 
             start = jax.random.normal(keys.fold(key, "start"), (rows, 1))
             s, _ = jax.lax.scan(turn, start, None, length=rounds)
+            if num_classes == 1:
+                return core.scored(s, told)
             s = two_clusters(s, told.astype(jnp.float32), absolute=False, minority=True)
             return core.scored(jnp.stack([-s, s], axis=-1), told)
         labels = core.labels_by_row(known, rows)
-        real = ((labels >= 0) & told)[:, None]
-        y = jax.nn.one_hot(labels, num_classes) * real
+        real = (core.known_by_row(known, rows) & told)[:, None]
+        y = tasks.of(num_classes).targets(labels, num_classes) * real
         y = (y - jnp.sum(y, axis=0, keepdims=True) / jnp.maximum(jnp.sum(real), 1)) * real
 
         def spread(s: Array, _: None) -> tuple[Array, None]:
@@ -151,4 +155,4 @@ def cohabitation(
     )
 
 
-ROW = AttackRow(cohabitation, cost=core.SOLVE, rule=2)
+ROW = AttackRow(cohabitation, cost=core.SOLVE, rule=2, not_for_numbers="")

@@ -6,7 +6,8 @@ and by the label party alone, for its utility.
 Defenses that show fewer nodes hide nothing that an attacker could know of them, so that ``cohabitation`` and
 ``node_spreading``, which read all nodes that are told, count as knowing them. So they do for randomized labels
 if gradients are encrypted: what is left in sight are nodes, and no node is read otherwise for them. If
-gradients are sent plainly, ``node_posterior`` knows randomized labels, and it alone.
+gradients are sent plainly, ``node_posterior`` knows randomized labels, and it alone. Of numbers the larger
+noisy label is the likelier larger one, so that ``direct``, which reads it, knows the noise too.
 
 A decision has ``SEEDS`` seeds of its own, which follow the audit's: undefended and the candidates are grown on
 them and attacked in ``WORKDIR/decided/no_split``, which is looked at once. Its limits are those of several
@@ -21,15 +22,16 @@ import time
 
 import numpy as np
 
-from vfljax import defenses, store
+from vfljax import defenses, store, tasks
 from vfljax.auditing import deciding, sentences, suite, wires
 from vfljax.auditing.run import READING_TABLE
 from vfljax.auditing.suite import UNDEFENDED
-from vfljax.auditing.survey import AuditRequest, survey
+from vfljax.auditing.survey import AuditRequest, Survey, survey
 from vfljax.auditing.trees_grid import Grid
 from vfljax.auditing.trees_recording import Audited, audited, name_of, recorded
 from vfljax.auditing.wires import WireRequest
 from vfljax.datasets.splits import distinct_rows
+from vfljax.datasets.strata import stratified
 from vfljax.defenses import Knower
 from vfljax.errors import UserError, argument, imported
 from vfljax.federation.trees import ALL
@@ -54,10 +56,17 @@ TOLD_ALL = (
     "that it is told the nodes of all trees and levels, also of those that the label party grows alone. In "
     "told_own it is told its own part, as in SecureBoost."
 )
-PLAIN = "Gradients are sent without encryption. The sign of a row's first one names its class."
+PLAIN = {
+    "classification": "Gradients are sent without encryption. The sign of a row's first one names its class.",
+    "regression": "Gradients are sent without encryption. A row's first one is its label, less the mean.",
+}
 ENCRYPTED = "Gradients are taken to be encrypted, so that nothing reads them."
+BOUNDS = "Methods that randomize labels are left out: of numbers they need label_range."
 OF_NODES = (Knower("cohabitation"), Knower("node_spreading"))
-OF_NOISY_LABELS = (Knower("node_posterior"),)
+OF_NOISY_LABELS = {
+    "classification": (Knower("node_posterior"),),
+    "regression": (Knower("direct"), *OF_NODES),
+}
 
 
 def audit(
@@ -94,21 +103,33 @@ def audit(
         raise UserError(f"{folder} holds a sweep of networks", remedy=remedy)
     say(READING_TABLE)
     with heartbeat(say, lambda: READING_TABLE):
-        table = survey(asked.data, asked.label, asked.parties, asked.options)
-        found = audited(table, asked.label_party, plain, range(asked.seeds))
+        table = survey(asked.data, asked.label, asked.parties, asked.options, asked.label_range)
+        grid, bounds = _allowed(grid, table, asked), asked.label_range
+        found = audited(table, asked.label_party, plain, range(asked.seeds), bounds)
     for line in _preamble(found, asked, grid):
         say(line)
     request = request_of(found, asked, grid, folder, say)
     kept = (end - time.monotonic()) / 3 if decide and math.isfinite(end) else 0.0
     wires.attack(request, folder, command, say, _until(end - kept))
     if decide and (chosen := _to_decide(judge_sweep(folder), grid)):
-        of = audited(table, asked.label_party, plain, range(asked.seeds, asked.seeds + SEEDS))
+        fresh_seeds = range(asked.seeds, asked.seeds + SEEDS)
+        of = audited(table, asked.label_party, plain, fresh_seeds, bounds)
         place = fresh.stage2_folder(folder, NO_SPLIT)
         names = words.listed([name for name in chosen.points if name != UNDEFENDED])
         say(f"deciding: {names or UNDEFENDED} on {SEEDS} seeds of their own")
         wires.attack(request_of(of, asked, chosen, place, say), place, command, say, _until(end))
     if store.load(folder).unfinished:
         say("The budget is spent, and the report says what was not reached. The same call goes on.")
+
+
+def _allowed(grid: Grid, table: Survey, asked: AuditRequest) -> Grid:
+    """Returns the grid without methods that randomize numbers whose bounds are not given."""
+    if table.dataset.num_classes > 1 or asked.label_range:
+        return grid
+    points = {
+        name: of for name, of in grid.points.items() if not any("epsilon" in knobs for knobs in of)
+    }
+    return grid._replace(points=points)
 
 
 def _until(end: float) -> May:
@@ -151,14 +172,16 @@ def _known(of: Audited, asked: AuditRequest) -> int:
     """Returns how many labels the attackers know."""
     dataset = of.table.dataset
     different = distinct_rows(dataset, np.arange(len(dataset.labels)))
-    return asked.known or suite.known_labels(dataset.labels[different], dataset.num_classes)
+    drawn = stratified(dataset)
+    return asked.known or suite.known_labels(drawn.labels[different], drawn.num_classes)
 
 
 def _notes(of: Audited, asked: AuditRequest, grid: Grid) -> tuple[str, ...]:
     """Returns the notes of the report."""
     return (
         (TOLD_ALL if grid.base.told == ALL else GROWN).format(**grid.base._asdict()),
-        PLAIN if of.plain else ENCRYPTED,
+        PLAIN[tasks.of(of.table.dataset.num_classes).name] if of.plain else ENCRYPTED,
+        *[BOUNDS] * (of.table.dataset.num_classes == 1 and not asked.label_range),
         *sentences.table_notes(of.table),
         *([] if asked.known else sentences.known_note(of.table.dataset, _known(of, asked))),
     )
@@ -192,8 +215,9 @@ def request_of(
     classes, every = dataset.num_classes, (*of.passive, of.label_party)
     most = _known(of, asked)
     rows = len(of.shown[0])
-    if most not in range(classes, rows):
-        remedy = f"give from {classes} to {rows - 1}"
+    fewest = tasks.of(classes).least_known(classes)
+    if most not in range(fewest, rows):
+        remedy = f"give from {fewest} to {rows - 1}"
         raise UserError(
             "is too few or too many", field=argument("known"), value=most, remedy=remedy
         )
@@ -206,14 +230,15 @@ def request_of(
     }
     randomized = [name for name, of in grid.points.items() if "epsilon" in of[0]]
     epsilons = {knobs["epsilon"] for name in randomized for knobs in grid.points[name]} - {np.inf}
+    noisy = OF_NOISY_LABELS[tasks.of(classes).name]
+    posterior = {"node_posterior": {"epsilon": (*sorted(epsilons),)}} if epsilons else {}
     return WireRequest(
         methods=methods,
         known=most,
-        knobs={"node_posterior": {"epsilon": (*sorted(epsilons),)}} if epsilons else {},
+        knobs=posterior,
         alone=alone,
         known_by={
-            name: OF_NOISY_LABELS if of.plain and name in randomized else OF_NODES
-            for name in grid.points
+            name: noisy if of.plain and name in randomized else OF_NODES for name in grid.points
         },
         remarks=dict.fromkeys(randomized, defenses.TABLE["label_dp"].remarks),
         fields={

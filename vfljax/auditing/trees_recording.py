@@ -11,11 +11,13 @@ import hashlib
 import json
 import pathlib
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import r2_score, roc_auc_score
 
+from vfljax import tasks
 from vfljax.auditing import suite
 from vfljax.auditing.suite import RECORDED, SHARES
 from vfljax.auditing.survey import Survey
@@ -23,12 +25,13 @@ from vfljax.auditing.trees_grid import Grid
 from vfljax.auditing.wires import Recorded, Utilities
 from vfljax.datasets.core import identity
 from vfljax.datasets.splits import Split, distinct_rows, split_rows
+from vfljax.datasets.strata import class_counts
 from vfljax.federation import trees
-from vfljax.federation.trees import UNTOLD, Boosting
+from vfljax.federation.trees import UNTOLD, Boosting, Trees
 from vfljax.launching.work import Say
 from vfljax.store.atomic import replacing
 from vfljax.sweep.progress import clock
-from vfljax.tasks import CLASSIFICATION
+from vfljax.tasks import REGRESSION
 from vfljax.types import HostArray
 
 UTILITY = "utility.json"
@@ -47,6 +50,7 @@ class Audited(NamedTuple):
     splits: list[Split]  # by seed
     shown: list[HostArray]  # by seed, the training rows that are recorded; all seeds have as many
     identity: str  # of the data set
+    label_range: tuple[float, ...] = ()  # of numbers, to which they are clipped
 
     @property
     def owners(self) -> HostArray:
@@ -57,13 +61,15 @@ class Audited(NamedTuple):
 
     @property
     def balance(self) -> list[int]:
-        """The number of recorded rows of each class, of all seeds together."""
+        """The number of recorded rows of each class, or of all if labels are numbers, of all seeds together."""
+        rows = np.concatenate(self.shown)
         dataset = self.table.dataset
-        rows = dataset.labels[np.concatenate(self.shown)]
-        return np.bincount(rows, minlength=dataset.num_classes).tolist()
+        return class_counts(dataset._replace(labels=dataset.labels[rows]), len(rows))
 
 
-def audited(table: Survey, label_party: str, plain: bool, seeds: range) -> Audited:
+def audited(
+    table: Survey, label_party: str, plain: bool, seeds: range, label_range: tuple[float, ...] = ()
+) -> Audited:
     """Draws the rows of each seed, and those of them that are recorded.
 
     These are the first training rows of an order that all seeds share, so that as many people as possible are
@@ -76,7 +82,8 @@ def audited(table: Survey, label_party: str, plain: bool, seeds: range) -> Audit
     count = min(RECORDED, *map(len, parts))
     shown = [part[np.argsort(order[part])][:count] for part in parts]
     passive = tuple(name for name in table.owners if name != label_party)
-    return Audited(table, passive, label_party, plain, seeds, splits, shown, identity(dataset))
+    parts_of = table, passive, label_party, plain, seeds, splits, shown, identity(dataset)
+    return Audited(*parts_of, label_range)
 
 
 def recorded(
@@ -120,6 +127,7 @@ def name_of(of: Audited, grid: Grid, method: str, boosting: Boosting, seed: int)
     place of its seed among the audit's."""
     number = of.seeds[seed]
     made_of = [of.identity, of.owners.tolist(), of.plain, boosting, grid.shape, number]
+    made_of += [of.label_range] if of.label_range else []
     digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
     return f"{suite.printable(method).replace(' ', '_')}-{number}-{digest}"
 
@@ -134,17 +142,19 @@ def _record(of: Audited, grid: Grid, boosting: Boosting, seed: int, place: pathl
     columns, labels = np.asarray(dataset.features, np.float32), dataset.labels
     split, shown, owners = of.splits[seed], of.shown[seed], of.owners
     holder, rows = len(of.passive), split.train
-    made = trees.train(
-        columns[rows], labels[rows], dataset.num_classes, owners, holder, boosting, of.seeds[seed]
-    )
-    is_auc = CLASSIFICATION.utility(of.balance).name == "AUC"
+    number = of.seeds[seed]
+    trained = columns[rows], labels[rows], dataset.num_classes, owners, holder, boosting, number
+    made = trees.train(*trained, of.label_range)
+    utility = tasks.of(dataset.num_classes).utility(of.balance).name
     figures = {
-        part: _utility(trees.probabilities(made, columns[held]), labels[held], is_auc)
+        part: UTILITIES[utility](made, columns[held], labels[held])
         for part, held in (("test", split.test), ("validation", split.validation))
     }
     arrays: dict[str, Any] = {}
     if boosting.alone < boosting.rounds:
         arrays = {"labels": labels[shown], "rows": shown, "version": np.array(1)}
+        if dataset.num_classes == 1:
+            arrays["task"] = np.array(REGRESSION.name)
         count, levels = grid.shape[0] * made.a_round, grid.shape[1]
         seen = made.labels[np.argsort(rows)[np.searchsorted(np.sort(rows), shown)]]
         for party in range(len(of.passive)):
@@ -162,6 +172,21 @@ def _record(of: Audited, grid: Grid, boosting: Boosting, seed: int, place: pathl
         (new / UTILITY).write_text(json.dumps(figures))
 
 
-def _utility(p: HostArray, labels: HostArray, is_auc: bool) -> float:
-    """Returns the AUC or the accuracy of probabilities [N, C]."""
-    return float(roc_auc_score(labels, p[:, 1]) if is_auc else np.mean(p.argmax(axis=1) == labels))
+def _accuracy(made: Trees, columns: HostArray, labels: HostArray) -> float:
+    return float(np.mean(trees.probabilities(made, columns).argmax(axis=1) == labels))
+
+
+def _auc(made: Trees, columns: HostArray, labels: HostArray) -> float:
+    return float(roc_auc_score(labels, trees.probabilities(made, columns)[:, 1]))
+
+
+def _r2(made: Trees, columns: HostArray, labels: HostArray) -> float:
+    return float(r2_score(labels, trees.predictions(made, columns)))
+
+
+UTILITIES: dict[str, Callable[[Trees, HostArray, HostArray], float]] = {
+    "accuracy": _accuracy,
+    "AUC": _auc,
+    "R²": _r2,
+}
+"""The utility of trees on some rows, by its name in reports."""

@@ -37,7 +37,7 @@ def config_of(request: WireRequest, found: Checked) -> dict[str, Any]:
         options_of_data["bins"] = request.bins
     # the scores of trees are added up as logits are without a top model
     federation = request.federation if first.trees is None else NO_SPLIT
-    attacked = suite.SUITES[tasks.of(classes).name] if first.trees is None else suite.OF_TREES
+    attacked = (suite.SUITES if first.trees is None else suite.TREES)[tasks.of(classes).name]
     attacked = {name: {**of, **request.knobs.get(name, {})} for name, of in attacked.items()}
     options = suite.suited(attacked, (federation,), known, classes)
     names = request.attacks or [n for n in options if not attacks.TABLE[n].whole_batches]

@@ -32,7 +32,6 @@ from vfljax.datasets.wire_messages import Entries, by_epoch
 from vfljax.datasets.wire_order import order_of
 from vfljax.datasets.wire_record import EXCHANGED, Wire, WireParty
 from vfljax.datasets.wire_trees import by_round, one_hot, renumbered
-from vfljax.errors import argument
 
 LEAST, LARGEST = 1e-12, 1e12  # bounds of an epoch's largest number: float32 holds its square
 FEWEST = 10  # rows of a wire
@@ -71,8 +70,6 @@ def checked_wire(place: pathlib.Path, arrays: Mapping[str, Any]) -> Wire:
     known = task is None or (task.size == 1 and str(task.item()) in TASKS)
     raw.must(known, "task", f"is {task}", f"give {' or '.join(TASKS)}")
     if "party0_nodes" in arrays:
-        remedy = ("give ", argument("bins"), "=2, or more")
-        raw.must(not _of_numbers(raw), "", "has nodes of trees and labels that are numbers", remedy)
         return _of_trees(raw, len(numbers))
     read = _of_messages if version == MESSAGES else _of_grid
     return _answered(raw, read(raw, len(numbers)))
@@ -225,7 +222,8 @@ def _of_trees(raw: Arrays, count: int) -> Wire:
     columns = [_columns(raw, p) for p in range(count)]
     labels = _labels(raw)
     given = labels[2] if labels[0] is None else labels[0]
-    classes, trees = int(given.max(initial=1)) + 1, raw.sizes["T"]
+    of_numbers = _of_numbers(raw)
+    classes, trees = 1 if of_numbers else int(given.max(initial=1)) + 1, raw.sizes["T"]
     for p, g in enumerate(gradients):
         if g is not None:
             name = f"party{p}_gradients"
@@ -242,8 +240,11 @@ def _of_trees(raw: Arrays, count: int) -> Wire:
         for told, g, x in zip(nodes, gradients, columns, strict=True)
     )
     sent, first = np.ones((1, rows), bool), np.zeros(1, np.int32)
-    size = min(32, rows)
-    found = Wire(raw.place.stem, parties, None, sent, first, size, *labels, True, _rows(raw))
+    # the gradients of numbers are those of one batch of all rows
+    order, size = (
+        (np.arange(rows, dtype=np.int32)[None], rows) if of_numbers else (None, min(32, rows))
+    )
+    found = Wire(raw.place.stem, parties, order, sent, first, size, *labels, True, _rows(raw))
     return found._replace(names=_names(raw, count))
 
 

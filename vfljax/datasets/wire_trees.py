@@ -25,12 +25,16 @@ def by_round(gradients: np.ndarray, classes: int) -> np.ndarray:
 
     With two classes a round is a tree, whose gradient is that of the second class less that of the first. With
     more classes it is a tree a class, in their order. Second orders say nothing more: they are |g| (1 - |g|).
+    Of numbers a round is a tree, and its gradient f - y is brought to 2 (f - y) / N, that of a squared loss
+    whose batch is all rows.
 
     Args:
       gradients: [T, N, K] of each tree, the first order first.
-      classes: C.
+      classes: C, or 1 for numbers.
     """
     g = gradients[..., 0].astype(np.float32)
+    if classes == 1:
+        return 2 * g[..., None] / g.shape[1]
     if classes == 2:
         return np.stack([-g, g], axis=-1)
     return np.moveaxis(g.reshape(-1, classes, g.shape[1]), 1, 2)

@@ -29,6 +29,13 @@ thresholds as all that is hidden of a tree. No attack here reads weights.
 A row that rests in a leaf above the largest depth keeps that node at all further levels. A node has XGBoost's
 number. The root, which holds all rows, is left out.
 
+Labels that are numbers are learned by the squared error, from the score 0 for all rows. The gradients of a row
+of score f are f - y and 1, half of those of the squared error, so that a split gains
+
+    G_l^2 / (n_l + 1) + G_r^2 / (n_r + 1) - (G_l + G_r)^2 / (n_l + n_r + 1)
+
+with the sums G and the counts n of the rows on its two sides.
+
 Symbols: T trees, of which C a round if there are C > 2 classes and else one; L levels, the depth; N rows.
 """
 
@@ -51,7 +58,9 @@ __all__ = [
     "Trees",
     "gradients",
     "nodes",
+    "noisy_numbers",
     "paths",
+    "predictions",
     "probabilities",
     "randomized",
     "train",
@@ -71,9 +80,11 @@ class Boosting(NamedTuple):
     learning_rate: float = 0.3
     # the first rounds, which the label party trains alone, as RL-SecureBoost's first one
     alone: int = 0
-    # least share of all rows in a node, each weighed by 4 p (1 - p): rows of a pure node weigh little
+    # least share of all rows in a node, each weighed by 4 p (1 - p): rows of a pure node weigh little. With
+    # numbers all rows weigh alike
     cover: float = 0.0
-    epsilon: float = np.inf  # of randomized response on the labels before training
+    # of randomized response on the labels before training, or of Laplace noise on numbers
+    epsilon: float = np.inf
     told: str = OWN  # one of TOLD
 
 
@@ -82,14 +93,18 @@ class Trees(NamedTuple):
 
     booster: Any  # xgboost.Booster
     owners: HostArray  # [F] int32 the party of each column
-    classes: int  # C
+    classes: int  # C, or 1 for numbers
     boosting: Boosting
-    labels: HostArray  # [N] int32 as the trees saw them, after randomized response
+    labels: (
+        HostArray  # [N] as the trees saw them, after randomized response; numbers are standardized
+    )
+    # (mean, standard deviation) of randomized numbers, by which they are standardized; (0, 1) of classes
+    unit: tuple[float, float] = (0.0, 1.0)
 
     @property
     def a_round(self) -> int:
         """The number of trees of a round: one a class if there are more than two."""
-        return 1 if self.classes == 2 else self.classes
+        return 1 if self.classes <= 2 else self.classes
 
 
 def train(
@@ -100,33 +115,41 @@ def train(
     holder: int,
     boosting: Boosting,
     seed: int,
+    label_range: Sequence[float] = (),
 ) -> Trees:
     """Trains a federation of boosted trees.
 
     Args:
       columns: [N, F] of all parties, NaN where a value is missing.
-      labels: [N] 0..C-1.
-      classes: C.
+      labels: [N] 0..C-1, or numbers.
+      classes: C, or 1 for numbers.
       owners: [F] the party of each column.
       holder: the party that has the labels.
       boosting: how.
       seed: of randomized response; nothing else is drawn.
+      label_range: (low, high) of numbers, which a finite epsilon needs.
 
     Raises:
       UserError: if XGBoost is not installed.
     """
     xgboost = _xgboost()
     owned = np.asarray(owners, np.int32)
-    noisy = randomized(labels, classes, boosting.epsilon, np.random.default_rng(seed))
+    random, unit = np.random.default_rng(seed), (0.0, 1.0)
+    if classes == 1:
+        noisy, unit = noisy_numbers(labels, boosting.epsilon, label_range, random)
+    else:
+        noisy = randomized(labels, classes, boosting.epsilon, random)
+    objective = {1: "reg:squarederror", 2: "binary:logistic"}.get(classes, "multi:softprob")
     options = {
-        "objective": "binary:logistic" if classes == 2 else "multi:softprob",
-        "base_score": 0.5,  # so that all rows have the score 0 before the first round
+        "objective": objective,
+        # so that all rows have the score 0 before the first round
+        "base_score": 0.0 if classes == 1 else 0.5,
         "max_depth": boosting.depth,
         "learning_rate": boosting.learning_rate,
-        "min_child_weight": max(1.0, boosting.cover * len(labels) / 4),
+        "min_child_weight": max(1.0, boosting.cover * len(labels) / (1 if classes == 1 else 4)),
         "tree_method": "hist",
         "nthread": 1,
-        **({} if classes == 2 else {"num_class": classes}),
+        **({} if classes <= 2 else {"num_class": classes}),
     }
     # on a busy machine threads of OpenMP that wait for each other take several times as long as one (measured)
     alone = min(boosting.alone, boosting.rounds)
@@ -137,7 +160,7 @@ def train(
     if boosting.rounds > alone:
         every = xgboost.DMatrix(columns, noisy, nthread=1)
         booster = xgboost.train(options, every, boosting.rounds - alone, xgb_model=booster)
-    return Trees(booster, owned, classes, boosting, noisy)
+    return Trees(booster, owned, classes, boosting, noisy, unit)
 
 
 def randomized(
@@ -150,12 +173,41 @@ def randomized(
     return np.where(kept, labels, others).astype(np.int32)
 
 
+def noisy_numbers(
+    labels: HostArray, epsilon: float, label_range: Sequence[float], random: np.random.Generator
+) -> tuple[HostArray, tuple[float, float]]:
+    """Returns labels [N] with Laplace noise of scale (high - low) / epsilon, standardized, and the mean and the
+    standard deviation by which they are: functions of noisy labels alone (``vfljax.defenses.label_dp``).
+
+    Args:
+      labels: [N] numbers.
+      epsilon: above 0; without noise if it is infinite.
+      label_range: (low, high), to which labels are clipped.
+      random: of the noise.
+    """
+    y = np.asarray(labels, np.float64)
+    if np.isfinite(epsilon):
+        low, high = label_range
+        y = np.clip(y, low, high) + random.laplace(size=len(y)) * (high - low) / epsilon
+    mean, spread = float(y.mean()), float(y.std()) or 1.0
+    return ((y - mean) / spread).astype(np.float32), (mean, spread)
+
+
+def predictions(trees: Trees, columns: HostArray) -> HostArray:
+    """Returns the predicted numbers [N], in the unit of the labels."""
+    mean, spread = trees.unit
+    return mean + spread * probabilities(trees, columns)[:, 0]
+
+
 def probabilities(trees: Trees, columns: HostArray, rounds: int | None = None) -> HostArray:
-    """Returns the probability of each class [N, C] after some rounds, all by default."""
+    """Returns the probability of each class [N, C] after some rounds, all by default; of numbers the score
+    [N, 1], standardized."""
     xgboost = _xgboost()
     if rounds == 0:
-        return np.full((len(columns), trees.classes), 1 / trees.classes)
+        return np.full((len(columns), trees.classes), 1 / trees.classes * (trees.classes > 1))
     p = trees.booster.predict(xgboost.DMatrix(columns, nthread=1), iteration_range=(0, rounds or 0))
+    if trees.classes == 1:
+        return p[:, None]
     return np.stack([1 - p, p], axis=1) if p.ndim == 1 else p
 
 
@@ -220,7 +272,8 @@ def _parents(tree: Any, owners: HostArray) -> tuple[list[int], list[int]]:
 
 def gradients(trees: Trees, columns: HostArray, labels: HostArray) -> HostArray:
     """Returns first- and second-order gradients of each tree [T, N, 2] as an unencrypted system sends them:
-    p - y and p (1 - p) of the probability p before the tree's round, 0 while the label party trains alone.
+    p - y and p (1 - p) of the probability p before the tree's round, or f - y and 1 of numbers, f being the
+    score; 0 while the label party trains alone.
 
     Args:
       trees: the federation.
@@ -231,8 +284,11 @@ def gradients(trees: Trees, columns: HostArray, labels: HostArray) -> HostArray:
     out = []
     for done in range(boosting.rounds):
         p = probabilities(trees, columns, done)
-        g = p - np.eye(p.shape[1])[labels]
-        both = np.stack([g, p * (1 - p)], axis=-1) * (done >= boosting.alone)
+        if trees.classes == 1:
+            g, h = p - labels[:, None], np.ones_like(p)
+        else:
+            g, h = p - np.eye(p.shape[1])[labels], p * (1 - p)
+        both = np.stack([g, h], axis=-1) * (done >= boosting.alone)
         out += [*np.moveaxis(both, 1, 0)[-trees.a_round :]]
     return np.asarray(out, np.float32)
 

@@ -29,7 +29,8 @@ def recorded(
     """
     factory = _Recorded("", RECORDED, dict.fromkeys(knobs), {})
     origin = Origin(RECORDED, "", "")
-    return DefenseRow(factory, dict(knobs), known_by, remarks=remarks, origin=origin)
+    fields: Any = {"remarks": remarks, "origin": origin, "not_for_numbers": ""}
+    return DefenseRow(factory, dict(knobs), known_by, **fields)
 
 
 def is_recorded(row: DefenseRow) -> bool:
@@ -119,8 +120,8 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
             known_by = {
                 f: tuple(Knower(*k) for k in knowers) for f, knowers in about["known_by"].items()
             }
-            remarks = _remarks(about["remarks"])
-            row = DefenseRow(factory, known_by=known_by, remarks=remarks, origin=origin, **same)
+            same |= {"remarks": _remarks(about["remarks"]), "not_for_numbers": ""}
+            row = DefenseRow(factory, known_by=known_by, origin=origin, **same)
         table_with(row)[name] = row
 
 

@@ -71,7 +71,8 @@ def check_defense(
       options: static options other than the row's defaults.
       federation: changes of the federation in which it is tried, fields of ``vfljax.types.Spec``, or
         ``label_features=False`` for a label party without columns.
-      classes: the numbers of classes to try; by default 2, and 5 if the row is defined for more than two.
+      classes: the numbers of classes to try, 1 for labels that are numbers; by default 2, 5 if the row is
+        defined for more than two, and 1 if it is defined for numbers and no options are given.
 
     Raises:
       ContractError: if the row breaks a rule.
@@ -80,8 +81,14 @@ def check_defense(
     if name not in defenses.TABLE:
         raise unknown_row("defense", name, defenses.TABLE)
     row = defenses.TABLE[name]
-    counts = classes or ((2,) if row.two_classes else (2, MANY))
-    cases = [of_defenses.TestedDefense(name, options, n, federation) for n in counts]
+    of_numbers = () if row.not_for_numbers or options else (1,)
+    counts = classes or (*((2,) if row.two_classes else (2, MANY)), *of_numbers)
+    cases = [
+        of_defenses.TestedDefense(
+            name, {**row.options_for_numbers, **options} if n == 1 else options, n, federation
+        )
+        for n in counts
+    ]
     _keep_all(name, rule, row.factory, of_defenses.RULES, cases)
 
 
@@ -99,7 +106,8 @@ def check_attack(
       name: name of the row, "mine:guess"; its plugin must be in use.
       rule: one of ``rules(name)``; None tries all of them.
       options: static options other than the row's defaults.
-      classes: the numbers of classes to try; by default 2, and 5 if the attack is defined for more than two.
+      classes: the numbers of classes to try, 1 for labels that are numbers; by default 2, 5 if the attack is
+        defined for more than two, and 1 if it is defined for numbers.
       knobs: values of the attack's knobs other than the published ones, which may take too many steps.
 
     Raises:

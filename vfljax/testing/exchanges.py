@@ -1,7 +1,7 @@
 """Constructed runs on which attacks are tried, as arrays in the form in which a sweep stores them.
 
 Attacks see them through the library's ``view_of`` and ``known_rows``, which hide labels from attackers. The
-keys of ``LEAKS`` name what gives the labels away.
+keys of ``LEAKS`` name what gives the labels away, and those of ``LEAKS_OF_NUMBERS`` what gives away numbers.
 """
 
 from __future__ import annotations
@@ -255,4 +255,55 @@ LEAKS: dict[str, Draw] = {
     "charges": _charges,
     "correlations": _correlations,
     "pulls": _pulls,  # last: its embeddings have one column, for which an attack is compiled anew
+}
+
+
+# --- labels that are numbers, standardized ---
+
+
+def numbers_of(rng: np.random.Generator, rows: int) -> HostArray:
+    """Returns labels [N] float32 of mean 0 and variance 1, with a tail to the right."""
+    y = rng.gumbel(size=rows)
+    return ((y - y.mean()) / y.std()).astype(np.float32)
+
+
+def _residuals(rng: np.random.Generator, labels: HostArray, width: int) -> Leak:
+    """Gradients 2 (f - y) / B of a squared loss along one direction, and embeddings that make f."""
+    f = 0.1 * rng.normal(size=len(labels))
+    direction = rng.normal(size=(1, width)) if width > 1 else np.ones((1, 1))
+    z = np.outer(f, rng.normal(size=width)) if width > 1 else f[:, None] / 2
+    return {"embeddings": [z, z], **_twice((2 * (f - labels) / BATCH)[:, None] * direction)}
+
+
+def _columns(rng: np.random.Generator, labels: HostArray, width: int) -> Leak:
+    noise = rng.normal(size=(len(labels), OWN_COLUMNS))
+    return {"features": np.outer(labels, rng.uniform(0.5, 1.5, OWN_COLUMNS)) + 0.5 * noise}
+
+
+def _sizes(rng: np.random.Generator, labels: HostArray, width: int) -> Leak:
+    """Gradients that are the longer, the larger the label."""
+    direction = rng.normal(size=(len(labels), width))
+    length = np.exp(labels / 2) / np.linalg.norm(direction, axis=1)
+    return _twice(direction * length[:, None])
+
+
+def _tenths(rng: np.random.Generator, labels: HostArray, width: int) -> Leak:
+    """One tree of one level, whose leaves hold a tenth of the labels each, and the paths through them."""
+    tenth = strata(labels)
+    z = np.eye(tenth.max() + 1)[tenth]
+    return {"nodes": tenth[None, :, None], "embeddings": [z, z], **_twice(0 * z)}
+
+
+def _angles(rng: np.random.Generator, labels: HostArray, width: int) -> Leak:
+    """Gradients of one length, whose direction turns with the label."""
+    turned = np.stack([np.cos(labels / 2), np.sin(labels / 2)], axis=1)
+    return _twice(np.pad(turned, ((0, 0), (0, max(width, 2) - 2)))[:, :width])
+
+
+LEAKS_OF_NUMBERS: dict[str, Draw] = {
+    "residuals": _residuals,
+    "residuals_and_columns": _together(_residuals, _columns),
+    "sizes": _sizes,
+    "angles": _angles,
+    "nodes": _tenths,
 }

@@ -17,6 +17,7 @@ from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec, State, Weig
 
 COLUMNS = 6  # of every party
 ROWS = 24  # training rows
+RANGE = (-4.0, 4.0)  # of labels that are numbers
 
 
 def make_spec(num_classes: int = 5, defenses: Any = (), **changes: Any) -> Spec:
@@ -159,7 +160,8 @@ def training_data(spec: Spec) -> TrainingData:
       spec: the federation.
     """
     scores = jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes)
-    return TrainingData(make_labels(spec), scores, spec.num_classes, spec.cut_layer)
+    data = TrainingData(make_labels(spec), scores, spec.num_classes, spec.cut_layer)
+    return data._replace(label_range=jnp.float32(RANGE)) if spec.num_classes == 1 else data
 
 
 def make_state(

@@ -8,6 +8,7 @@ program serves several rules.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -21,7 +22,7 @@ import numpy as np
 from jax.interpreters import partial_eval
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from vfljax import attacks
+from vfljax import attacks, metrics, tasks
 from vfljax.attacks import Attack
 from vfljax.attacks.core import BASELINES, READS
 from vfljax.errors import check_call
@@ -30,23 +31,28 @@ from vfljax.testing.exchanges import (
     BATCH,
     CUT,
     LEAKS,
+    LEAKS_OF_NUMBERS,
     ONE_BOTTOM,
     OWN_COLUMNS,
     Case,
     attacker_of,
     make_case,
+    numbers_of,
 )
 from vfljax.testing.rules import MANY, finite, rule, same_bits, shape
 from vfljax.types import KINDS, NO_SPLIT, Array, HostArray, Known, Scores, View
 
 Options = Mapping[str, Any]
 ROWS, KNOWN = 200, 40
+OF_NUMBERS = 4  # D with a top model, of labels that are numbers
 READ = 0.9  # the least leak at which planted labels count as read
+# likewise of numbers; who knows on which side of the median each label is reaches a concordance of .75
+READ_NUMBERS = 0.8
 AGREED = 0.95  # least share of rows guessed alike by a mapped member and alone; optimizers amplify rounding
 
 
 class TestedAttack(NamedTuple):
-    """An attack with its options fixed, and the number of classes it is tried with."""
+    """An attack with its options fixed, and the number of classes it is tried with, or 1 for numbers."""
 
     name: str
     options: Options
@@ -59,9 +65,14 @@ class TestedAttack(NamedTuple):
         return {**self.attack().knobs, **self.values}
 
     def attack(self, cut: int = 0) -> Attack:
-        """Returns the attack on a bottom with embeddings of width ``cut``, 0 for C."""
+        """Returns the attack on a bottom with embeddings of width ``cut``, 0 for ``width``."""
         options = tuple(self.options.items())
-        return built(self.name, options, self.num_classes, cut or self.num_classes)
+        return built(self.name, options, self.num_classes, cut or self.width)
+
+    @property
+    def width(self) -> int:
+        """The width of embeddings: C, or that of numbers."""
+        return OF_NUMBERS if self.num_classes == 1 and self.split else self.num_classes
 
     @property
     def split(self) -> bool:
@@ -70,7 +81,7 @@ class TestedAttack(NamedTuple):
         return not isinstance(attack, Attack) or attack.federations[:1] != (NO_SPLIT,)
 
     def case(self, cut: int = 0) -> Case:
-        return _case(self.num_classes, self.split, cut or self.num_classes)
+        return _case(self.num_classes, self.split, cut or self.width)
 
     def scores(self, case: Case | None = None) -> Scores:
         """Returns the attack's scores of a case, by default of ``case()``."""
@@ -93,10 +104,16 @@ def built(name: str, options: tuple[tuple[str, Any], ...], num_classes: int, cut
 
 
 def classes_of(name: str, options: Options) -> tuple[int, ...]:
-    """Returns the numbers of classes with which an attack is tried."""
-    with rule(name, SHAPES, attacks.TABLE[name].factory):
-        attack = attacks.TABLE[name](ONE_BOTTOM, 2, **options)
-    return (2,) if isinstance(attack, Attack) and attack.binary else (2, MANY)
+    """Returns the numbers of classes with which an attack is tried, and 1 if these options are for numbers."""
+    row = attacks.TABLE[name]
+    with rule(name, SHAPES, row.factory):
+        attack = row(ONE_BOTTOM, 2, **options)
+    counts = [2] if isinstance(attack, Attack) and attack.binary else [2, MANY]
+    if not row.not_for_numbers:
+        with contextlib.suppress(ValueError):  # an option of classes
+            row(ONE_BOTTOM, 1, **options)
+            counts.append(1)
+    return tuple(counts)
 
 
 @functools.cache
@@ -104,14 +121,20 @@ def _case(num_classes: int, split: bool, cut: int) -> Case:
     """Returns a run whose embeddings, gradients and columns reveal the labels to some degree."""
     rng, labels = np.random.default_rng(5), np.arange(ROWS) % num_classes
     centers = rng.normal(size=(num_classes, OWN_COLUMNS))[labels]
+    if num_classes == 1:
+        labels = numbers_of(rng, ROWS)
+        centers = labels[:, None] * centers
     features = centers + 0.3 * rng.normal(size=centers.shape)
     test = rng.normal(size=(10, OWN_COLUMNS))
     if split:
         kernel = np.eye(OWN_COLUMNS, cut)  # the bottom's
         g, z = centers @ kernel / BATCH, features @ kernel
     else:
-        g = (rng.dirichlet(np.ones(num_classes), ROWS) - np.eye(num_classes)[labels]) / BATCH
         z = rng.normal(size=(ROWS, num_classes))
+        if num_classes == 1:
+            g = 2 * (z - labels[:, None]) / BATCH
+        else:
+            g = (rng.dirichlet(np.ones(num_classes), ROWS) - np.eye(num_classes)[labels]) / BATCH
     return make_case(
         labels,
         num_classes,
@@ -275,26 +298,34 @@ def _numbers(tested: TestedAttack) -> str:
 def _members(tested: TestedAttack) -> str:
     attack, case = tested.attack(), tested.case()
     alone = scores_of(attack, case, tested.num_classes, jax.random.key(0), tested.knobs)
-    guesses = (np.argmax(scores.train, axis=-1) for scores in (tested.scores(), alone))
-    agreed = np.mean(np.equal(*guesses))
+    mapped = tested.scores()
+    if tested.num_classes == 1:
+        agreed = np.mean(np.isclose(mapped.train, alone.train, 1e-2, 1e-2))
+    else:
+        agreed = np.mean(np.argmax(mapped.train, axis=-1) == np.argmax(alone.train, axis=-1))
     return "" if agreed >= AGREED else f"a member guesses {1 - agreed:.0%} of the rows otherwise"
 
 
 def _planted(tested: TestedAttack) -> str:
-    best = 0.0
-    classes = tested.num_classes
-    for labels, arrays in _giveaways(classes, tested.split):
+    best, classes = 0.0, tested.num_classes
+    enough = READ if classes > 1 else READ_NUMBERS
+    drawn = _giveaways(classes, tested.split) if classes > 1 else _given_numbers(tested.width)
+    for labels, arrays in drawn:
         case = make_case(labels, classes, known=KNOWN, cut=arrays["gradients"].shape[-1], **arrays)
         scores = tested.scores(case)
         rows = np.setdiff1d(np.arange(len(labels)), case.common.known_order[0][:KNOWN])
         best = max(best, _leak(np.nan_to_num(scores.train[rows]), labels[rows]))
-        if best >= READ:
+        if best >= enough:
             return ""
-    scale = "AUC" if classes == 2 else "balanced top-1"
-    return f"of labels given away in {len(LEAKS)} ways it reads {best:.2f} at most ({scale})"
+    scale = tasks.of(classes).scale(classes).removeprefix("leak ")
+    ways = len(LEAKS if classes > 1 else LEAKS_OF_NUMBERS)
+    return f"of labels given away in {ways} ways it reads {best:.2f} at most ({scale})"
 
 
 def _leak(scores: HostArray, labels: HostArray) -> float:
+    if scores.shape[1] == 1:
+        found = float(metrics.concordance(jnp.float32(scores[:, 0]), jnp.asarray(labels)))
+        return max(found, 1 - found)
     if scores.shape[1] > 2:
         return balanced_accuracy_score(labels, scores.argmax(axis=1))
     auc = roc_auc_score(labels, scores[:, 1] - scores[:, 0])
@@ -318,6 +349,16 @@ def _giveaways(classes: int, split: bool) -> Iterator[tuple[HostArray, dict[str,
                 continue
             inputs = rng.normal(size=(len(gradients), ROWS, BATCH + 10))
             yield labels, {"inputs": inputs, **arrays, "gradients": gradients}
+
+
+def _given_numbers(width: int) -> Iterator[tuple[HostArray, dict[str, Any]]]:
+    """Yields labels [N] that are numbers and arrays that give them away, for each of ``LEAKS_OF_NUMBERS``."""
+    for draw in LEAKS_OF_NUMBERS.values():
+        rng = np.random.default_rng(7)
+        labels = numbers_of(rng, ROWS)
+        inputs, arrays = rng.normal(size=(2, ROWS, BATCH + 10)), draw(rng, labels, width)
+        gradients = np.asarray(arrays.get("gradients", np.zeros((2, ROWS, width))))
+        yield labels, {"inputs": inputs, **arrays, "gradients": gradients}
 
 
 DECLARED = "it declares what it reads"

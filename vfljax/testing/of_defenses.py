@@ -45,7 +45,7 @@ SLOTS = "slots return what they received, and knobs may be traced"
 
 
 class TestedDefense(NamedTuple):
-    """A defense with its options fixed, and the federation it is tried in."""
+    """A defense with its options fixed, and the federation it is tried in; one class stands for numbers."""
 
     name: str
     options: Options
@@ -115,6 +115,7 @@ def slots(tested: TestedDefense, split: bool, step: bool = True) -> None:
     context = make_context(BATCH)._replace(
         scores=jnp.full((BATCH, num_classes), 1 / num_classes), cut_layer=spec.cut_layer
     )
+    context = context._replace(labels=context.labels.astype(data.labels.dtype))
     key, width = jax.random.key(0), spec.bottoms[0].out
     targets = jnp.full((BATCH, num_classes), 1 / num_classes)
     cut = (jnp.zeros((BATCH, width)),) * spec.passive
@@ -254,7 +255,7 @@ def _acts(tested: TestedDefense) -> str:
 
 def _neutral(tested: TestedDefense) -> str:
     knobs = tested.row.neutral
-    if knobs is None or tested.options:
+    if knobs is None or tested.options.keys() - tested.row.options_for_numbers.keys():
         return ""  # with other options the defense may follow another rule
     cases = _columns(tested)
     defended, undefended = (
