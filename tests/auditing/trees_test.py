@@ -1,6 +1,7 @@
 """An audit of boosted trees, whole, on a small table with two attacks and two defenses."""
 
 import pathlib
+import types
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 
 from tests.auditing.survey_test import ROWS, values, written
 from tests.refusals import refused
-from vfljax import defenses
+from vfljax import attacks, defenses
 from vfljax.api.audit import audit
+from vfljax.attacking import jobs
 from vfljax.auditing import suite, survey, trees, trees_grid, trees_recording
+from vfljax.config import as_axis, combinations
 from vfljax.launching import running
 from vfljax.report import families
 from vfljax.report.decision import Answer, Reason
@@ -156,6 +159,17 @@ def test_a_graph_of_nodes_reads_the_paths_of_all_trees(tmp_path):
     written(tmp_path / "t.csv", given | {"pay1": truth + 0.0})
     sweep = again(tmp_path, {}, told="all", plain=False, seeds=1)
     assert sweep.attack_rows("node_spreading")["leak"].min() > 0.95
+
+
+def test_attacks_that_need_gradients_are_skipped_where_these_are_encrypted():
+    """An attack that ran on zeros would be constant, hence not tried, and the answer would stay open."""
+    encrypted = types.SimpleNamespace(missing=("gradients",), trees=True)
+    for name, options in OF_TREES.items():
+        static = {k: as_axis(v) for k, v in options.items() if k in attacks.TABLE[name].options}
+        for chosen in combinations(static, name):
+            attack = attacks.TABLE[name]((suite.BOTTOM,), 2, **chosen)
+            needs = name in ("direct", "node_posterior")
+            assert bool(jobs._lacking(attack, encrypted)) == needs, (name, chosen)
 
 
 def test_candidates_are_grown_on_seeds_that_follow(finished, monkeypatch):

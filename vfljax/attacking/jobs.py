@@ -324,12 +324,12 @@ def _lacking(attack: Attack, recording: Recording) -> list[str]:
 
     Columns that were not recorded do not count: they are zeros, from which an attack learns nothing, and it
     still reads the exchange. Nor do the encrypted gradients of trees, if the attack reads embeddings too, which
-    are the paths of rows.
+    are the paths of rows, as one more block of features. An attack that reads gradients and nodes needs both.
     """
     missing = {*recording.missing} - {"columns"}
     if not recording.trees:
         missing.add("nodes")
-    elif "embeddings" in attack.reads:
+    elif "embeddings" in attack.reads and "nodes" not in attack.reads:
         missing.discard("gradients")
     lacks = [READS[name] for name in READS if name in attack.reads and name in missing]
     return lacks + ["the weights of all parties"] * bool(attack.diagnostic)
