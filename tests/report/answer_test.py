@@ -10,7 +10,7 @@ from tests.report.made import BARE, COMMAND, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
-from vfljax.report import settle, terminal
+from vfljax.report import settle, terminal, verdict_tables
 from vfljax.report.answer import answers
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.settle import more_seeds
@@ -106,6 +106,25 @@ def test_a_point_without_dear_attacks_is_not_said_to_leak_least():
         rows={"role": role},
     )
     assert "; noise, which keeps the gain, ≥ .85" in row(the(rejected), "Reads")
+    # .85 of .95 is less, and dear attacks may read the rest
+    verdicts = verdict_tables.verdict_table(rejected).set_index("configuration")["verdict"]
+    assert (verdicts["noise"], rejected.leading["verdict"].iloc[1]) == (
+        "still leaks",
+        "still leaks, as before",
+    )
+    whole = verdict_tables.verdict_table(judged).set_index("configuration")["verdict"]
+    assert whole["noise"] == "still leaks, less"
+
+
+def test_an_open_answer_whose_candidates_are_denied_shows_what_is_nearest():
+    leaks = {"probe/mean": 0.85, "test_utility": 0.88}
+    judged = made(BARE, leaks)
+    of = judged.decisions["split"]
+    assert of.leading is None
+    of = of._replace(answer=Answer.OPEN, reason=Reason.UNFINISHED)
+    screen = the(judged._replace(decisions={"split": of}))
+    assert "with noise .85 (.85 to .85)" in row(screen, "Reads")
+    assert "noise keeps 80 %" in row(screen, "Costs")
 
 
 def test_a_leak_that_is_accepted_may_be_switched_on_without_protecting():

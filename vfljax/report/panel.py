@@ -38,7 +38,8 @@ class Panel(NamedTuple):
     def shown(self) -> Row | None:
         """The point of which figures are given beside undefended's."""
         d = self.decided
-        return d.point or d.leading or (d.keeps if d.answer is Answer.NONE_PROTECTS else None)
+        nearest = d.answer in (Answer.NONE_PROTECTS, Answer.OPEN)
+        return d.point or d.leading or (d.keeps if nearest else None)
 
 
 def panel_of(judged: Judged, name: str) -> Panel:

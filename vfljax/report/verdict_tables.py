@@ -114,7 +114,7 @@ def _texts(judged: Judged, verdicts: pd.DataFrame, brief: bool = False) -> pd.Da
     if several:
         columns["top model"] = lambda v: "yes" if v["panel"] == SPLIT else "no"
     columns |= {
-        "verdict": lambda v: NONE if v["undefended"] else v["verdict"],
+        "verdict": _verdict,
         "leaks": lambda v: AT_LEAST * v["at_least"] + with_limits(*of_row(v, "leak")),
         "without the federation": lambda v: figure(v["local_only"]),
     }
@@ -138,6 +138,16 @@ def _texts(judged: Judged, verdicts: pd.DataFrame, brief: bool = False) -> pd.Da
     table = pd.DataFrame({title: [cell(row) for row in rows] for title, cell in columns.items()})
     kept = [title for title in table if title not in ("gain kept", "remark") or _said(table[title])]
     return table[kept]
+
+
+def _verdict(v: dict[str, Any]) -> str:
+    """Returns the verdict of a row as text. Where dear attacks were not run, nothing shows how much less leaks
+    than undefended, nor that it is as much."""
+    if v["undefended"]:
+        return NONE
+    return (
+        "still leaks" if v["at_least"] and v["verdict"] == Verdict.LEAKS_AS_BEFORE else v["verdict"]
+    )
 
 
 def _said(column: pd.Series) -> bool:
