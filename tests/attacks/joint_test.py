@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from tests import harness
 from tests.attacks import cases
 from tests.reference import joint as reference
+from vfljax.attacks import softmax
 from vfljax.attacks.joint import BLOCKS, joint, log_odds
 from vfljax.models import WideDeep
 
@@ -44,6 +45,18 @@ def test_agrees_with_the_numpy_twin():
     for ours, twin in zip(cases.attack_all(FORMS, case, known=KNOWN), TWINS, strict=True):
         expected = reference.scores(inputs(parts, *twin), *given, ridge=1.0, tau=0.5)
         np.testing.assert_allclose(ours, expected, atol=5e-3)
+
+
+def test_of_many_rows_the_known_ones_and_some_others_are_fitted(monkeypatch):
+    monkeypatch.setattr(softmax, "MOST_ROWS", 40)
+    labels, parts, case = run()
+    attack = joint(cases.ONE_BOTTOM, CLASSES, steps=STEPS)
+    ours = np.asarray(cases.attack(attack, case, known=KNOWN).train)
+    given = inputs(parts, "all", "column"), labels, cases.known_of(case), CLASSES
+    some = softmax.some_rows(ROWS)
+    expected = reference.scores(*given, ridge=1.0, tau=0.5, some=some)
+    np.testing.assert_allclose(ours, expected, atol=5e-3)
+    assert np.abs(expected - reference.scores(*given, ridge=1.0, tau=0.5)).max() > 0.1
 
 
 COLUMNS = {"features": np.random.default_rng(2).normal(size=(ROWS, 6))}

@@ -31,14 +31,15 @@ def confident(logits, usable, share):
     return out
 
 
-def scores(x, labels, known, classes, ridge, tau):
-    """Logits [N, C] of inputs x [N, W]; of the ``labels`` only those of the rows ``known`` are read."""
+def scores(x, labels, known, classes, ridge, tau, some=None):
+    """Logits [N, C] of inputs x [N, W]; of the ``labels`` only those of the rows ``known`` are read.
+    Of the other rows ``some`` are fitted in the place of all."""
     usable = ~np.isin(np.arange(len(x)), known)
     logits = np.zeros((len(x), classes))
     for share in (0, 0.1, 0.2, 0.4, 0.8):
         weights, targets = np.zeros(len(x)), logits.argmax(axis=1)
         for i in confident(logits, usable, share):
-            weights[i] = tau
+            weights[i] = tau if some is None else tau * (i in some) * len(x) / len(some)
         weights[known], targets[known] = 1, labels[known]
         logits = fitted(x, targets, weights, classes, ridge)
     return logits

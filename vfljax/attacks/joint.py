@@ -17,6 +17,9 @@ for, are gone.
 its width, so that wide blocks do not drown narrow ones; with it a penalty falls on the wide ones most, and
 ridge = 0 is the better choice, where the number of steps alone ends the fit.
 
+The classifier is fitted to the known rows and to at most ``softmax.MOST_ROWS`` others, evenly spaced if there
+are more. They stand for all others: their weights are so much larger. All rows are called and scored.
+
 Self-training: each of the ``rounds`` calls the rows by the last classifier and trains a new one, from the
 start, on the known rows and on the most confident share of the rows called each class, whose calls count
 ``tau`` times as much as a known label. The shares are .1, .2, .4 and .8. tau = 0 is no self-training.
@@ -192,14 +195,24 @@ def joint(
             columns = jnp.arange(x.shape[1]) < parts[0].shape[1]
             x = x * best_blocks(fitted, x, columns, known, sent, num_classes)[None]
 
+        if num_classes == 1:
+            return core.scored(fitted(x.T, given.T, taught.astype(jnp.float32)).T, sent)
+        rows, counts = jnp.arange(len(x)), jnp.ones(len(x))
+        if len(x) > softmax.MOST_ROWS:
+            some = softmax.some_rows(len(x))
+            rows = jnp.concatenate([known.rows, some])
+            real, others = jnp.arange(len(known.rows)) < known.count, ~taught[some]
+            counts = jnp.concatenate([real, others * (len(x) / len(some))])
+        near = x[rows].T
+
         def train(logits: Array, tenths: Array) -> tuple[Array, None]:
             sure = most_confident(logits, sent & ~taught, tenths)
             guesses = jax.nn.one_hot(jnp.argmax(logits, axis=1), num_classes)
-            called = jnp.where(taught[:, None], given, guesses)
-            return fitted(x.T, called.T, taught + knobs["tau"] * sure).T, None
+            called = jnp.where(taught[:, None], given, guesses)[rows].T
+            weights = counts * (taught + knobs["tau"] * sure)[rows]
+            model = softmax.linear_model(near, called, weights, knobs["ridge"], steps)
+            return model.logits(x.T).T, None
 
-        if num_classes == 1:
-            return core.scored(fitted(x.T, given.T, taught.astype(jnp.float32)).T, sent)
         tenths = jnp.array((0, *TENTHS[:rounds]))
         logits, _ = jax.lax.scan(train, jnp.zeros((len(x), num_classes)), tenths)
         return core.scored(logits, sent)
