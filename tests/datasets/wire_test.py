@@ -320,6 +320,7 @@ TWICE[0, :2] = 5
         ({"labels": np.arange(N) % 2 + 0.5}, "labels holds 0.5.*record task='regression', or give bins=2"),
         ({"task": np.array("amounts")}, "task is amounts: give classification or regression"),
         ({"task": np.array("regression"), "labels": np.ones(N)}, "all labels are 1"),
+        ({"task": np.array("regression"), "labels": 1.7e9 + np.arange(N)}, "by too little for float32"),
         ({"task": np.array("regression"), "known_labels": np.arange(3) / 2}, "differ from labels"),
         ({"known_rows": np.array([1, 1])}, "names a row twice"),
         ({"known_labels": np.array([0, 0, 0])}, "differ from labels"),

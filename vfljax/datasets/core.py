@@ -187,9 +187,10 @@ def number_labels(name: str, labels: np.ndarray) -> np.ndarray:
         row = int(np.argmin(np.isfinite(out)))
         what = f"{name}: label {labels[row]} in row {row + 1} is no finite number of float32"
         raise UserError(what, remedy="correct it, or leave the row out")
-    if (out == out[0]).all():
+    exact = np.asarray(labels, np.float64)
+    if (exact == exact[0]).all():
         raise UserError(f"{name}: all labels are {out[0]:g}: at least two numbers are needed.")
-    if rounds_off(np.asarray(labels, np.float64)):
+    if rounds_off(exact):
         raise UserError(f"{name}: labels {TOO_NEAR}", remedy=APART)
     return out
 

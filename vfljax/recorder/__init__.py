@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vfljax.errors import UserError, user_path
+from vfljax.errors import UserError, argument, user_path
 from vfljax.recorder import remarks, trees
 from vfljax.recorder.conversion import CLASSIFICATION, ids_of, labels_of, numbers, of_rows, places
 from vfljax.recorder.messages import KeptMessage, entries, ids_of_wire, numbered
@@ -61,7 +61,7 @@ class Recorder:
             order, as those of different types.
         """
         if len(set(parties)) != len(parties):
-            raise UserError("names a party twice", field="parties", value=[*parties])
+            raise UserError("names a party twice", field=argument("parties"), value=[*parties])
         self._parties = tuple(parties)
         self._messages: list[KeptMessage] = []
         self._nodes: list[trees.NodeRows] = []
@@ -105,17 +105,24 @@ class Recorder:
           UserError: if there is no such message, or more than one, or if it has an answer already.
         """
         if not (isinstance(scale, int | float | np.number) and 0 < float(scale) < np.inf):
-            raise UserError("is no factor", field="scale", value=scale, remedy="give one above 0")
+            raise UserError(
+                "is no factor", field=argument("scale"), value=scale, remedy="give one above 0"
+            )
         order: Any = slice(None)
         if isinstance(message, Message):
             if message.recorder is not self:
                 remedy = "give it to the recorder whose `sent` returned it"
                 raise UserError(
-                    "is of another recorder", field="message", value=message, remedy=remedy
+                    "is of another recorder",
+                    field=argument("message"),
+                    value=message,
+                    remedy=remedy,
                 )
             if message.party != party:
                 what = f"is of party {message.party!r}"
-                raise UserError(what, field="message", value=message, remedy=f"answer {party!r}'s")
+                raise UserError(
+                    what, field=argument("message"), value=message, remedy=f"answer {party!r}'s"
+                )
             kept = self._messages[message.number]
         else:
             kept, order = self._open(party, ids_of(message, party))
@@ -145,7 +152,10 @@ class Recorder:
         self._check_party(party)
         if not isinstance(tree, int | np.integer) or tree < 0:
             raise UserError(
-                "is no number of a tree", field="tree", value=tree, remedy="give 0, 1, ..."
+                "is no number of a tree",
+                field=argument("tree"),
+                value=tree,
+                remedy="give 0, 1, ...",
             )
         ids = ids_of(rows, party)
         g = None if gradients is None else numbers(gradients, f"party {party!r} is told")
@@ -246,7 +256,9 @@ class Recorder:
             arrays["labels"] = labels_of(of_rows("labels", labels, len(ids), 1), task)
         owned = columns if isinstance(columns, Mapping) else dict(zip(parties, columns))
         if strangers := [party for party in owned if party not in parties]:
-            raise UserError("names a party that sent nothing", field="columns", value=strangers[0])
+            raise UserError(
+                "names a party that sent nothing", field=argument("columns"), value=strangers[0]
+            )
         if not isinstance(columns, Mapping) and len(columns) > len(parties):
             what = f"are of {len(columns)} parties, and {len(parties)} sent something"
             raise UserError(("columns ", what), remedy="give them by party")
@@ -299,7 +311,7 @@ class Recorder:
         if self._parties and party not in self._parties:
             remedy = f"choose one of {', '.join(map(repr, self._parties))}"
             raise UserError(
-                "is no party of this recorder", field="party", value=party, remedy=remedy
+                "is no party of this recorder", field=argument("party"), value=party, remedy=remedy
             )
 
     def _values(self, party: Hashable, ids: np.ndarray, array: Any, verb: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vfljax.errors import UserError
+from vfljax.errors import UserError, argument
 
 MOST_NAMED = 3  # ids that a message names at most
 TASKS = CLASSIFICATION, REGRESSION = "classification", "regression"
@@ -105,7 +105,7 @@ def labels_of(labels: np.ndarray, task: str) -> np.ndarray:
     """
     if task not in TASKS:
         raise UserError(
-            "is unknown", field="task", value=task, remedy=f"choose {' or '.join(TASKS)}"
+            "is unknown", field=argument("task"), value=task, remedy=f"choose {' or '.join(TASKS)}"
         )
     right = np.isfinite(labels)
     remedy = "give a finite number for each row"
