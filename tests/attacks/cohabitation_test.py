@@ -68,6 +68,19 @@ def test_of_three_classes_the_three_trees_of_a_round_count_alike(labels):
     np.testing.assert_allclose(cases.attack(attack, turned, **knobs).train, found, atol=1e-6)
 
 
+def test_numbers_spread_as_the_twin_says_and_without_labels_are_the_second_eigenvector(labels):
+    nodes = trees(labels, wrong=0.2)
+    y = np.float32(np.random.default_rng(1).normal(size=ROWS) - labels)  # also below 0
+    case = cases.make_case(y, 1, known=KNOWN, nodes=np.moveaxis(nodes, 1, 2))
+    known, knobs = cases.known_of(case), {"first": 0.7, "deep": 3.0}
+    joined = reference.joined(nodes, **knobs)
+    expected = reference.spread(joined, known, y[known], 1, 4)
+    found = cases.attack(cases.build(module.ROW, 1, rounds=4), case, **knobs).train
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    sides = cases.attack(cases.build(module.ROW, 1, names="none", rounds=60), case, **knobs).train
+    assert abs(np.corrcoef(sides[:, 0], reference.second(joined))[0, 1]) > 0.999
+
+
 def test_without_labels_it_finds_the_sides_of_the_second_eigenvector(labels):
     nodes = trees(labels, wrong=0.2)
     found = cases.attack(SIDES, case_of(labels, nodes)).train[:, 1]

@@ -42,6 +42,22 @@ def test_agrees_with_the_numpy_twin():
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+def test_numbers_are_a_mean_of_near_ones_that_tends_to_that_of_all():
+    _, x, nodes = run_of()
+    y = np.float32(np.random.default_rng(2).normal(size=ROWS))
+    rest = {"nodes": np.moveaxis(nodes, 1, 2), "known": KNOWN, "cut": one_hot(nodes).shape[1]}
+    paths = one_hot(nodes)
+    case = cases.make_case(y, 1, features=x, embeddings=[paths], gradients=0 * paths[None], **rest)
+    known = cases.known_of(case)
+    paths = reference.paths(nodes, KNOBS["first"], KNOBS["deep"])
+    given = np.zeros((ROWS, 2))
+    given[known] = np.stack([y[known] - y[known].mean(), np.ones(KNOWN)], axis=1)
+    s = neighbors.propagate(reference.similarity([paths, x]), given, KNOBS["alpha"])
+    expected = y[known].mean() + s[:, 0] / (s[:, 1] + s[:, 1].mean())
+    found = cases.attack(cases.build(module.ROW, 1), case, **KNOBS).train[:, 0]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
 def test_paths_are_alike_as_the_shares_of_common_nodes_say():
     nodes = run_of()[2]
     of_levels = KNOBS["first"] ** (np.arange(6)[:, None] // CLASSES) * KNOBS["deep"] ** np.arange(2)

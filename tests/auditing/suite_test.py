@@ -10,7 +10,7 @@ from tests.report.made import BARE, PROTECTS, made
 from tests.sweeps import tiny
 from vfljax import defenses, store
 from vfljax.attacking import cascade
-from vfljax.auditing import run, suite
+from vfljax.auditing import run, sentences, suite
 from vfljax.store.units import ATTACK, SHARD
 from vfljax.sweep import grid
 from vfljax.sweep.grid import parse
@@ -100,6 +100,12 @@ def test_defenses_with_a_guarantee_come_first_and_those_that_cannot_be_trained_a
     assert False in given
     assert {*names} | {*refused} == {*defenses.TABLE}
     assert all(defenses.TABLE[name].needs_top for name in refused)
+
+
+def test_defenses_that_cannot_be_tried_are_named_once_for_each_reason():
+    why = "is not for labels that are numbers: it is defined for classes."
+    (note,) = sentences.refused_note({"a": why, "b": "another reason.", "c": why})
+    assert note == f"Not applicable here: a and c ({why[3:-1]}); b (another reason)."
 
 
 def test_what_the_classes_or_the_federation_rule_out_is_left_out(tmp_path):

@@ -19,8 +19,8 @@ def joined(nodes, first, deep, a_round=1):
 
 
 def spread(a, known, labels, classes, rounds):
-    """The scores [N, C] of labels that spread from the known rows."""
-    y = np.eye(classes)[labels]
+    """The scores [N, C] of labels that spread from the known rows; of numbers C is 1."""
+    y = np.eye(classes)[labels] if classes > 1 else labels[:, None]
     s = np.zeros((len(a), classes))
     for _ in range(rounds):
         s[known] = y - y.mean(axis=0)

@@ -160,6 +160,6 @@ def refused_note(refused: Mapping[str, str]) -> list[str]:
     """Returns a note on the defenses that cannot be tried, with each reason of ``refused`` once; [] if none."""
     names: dict[str, list[str]] = {}
     for name, reason in refused.items():
-        names.setdefault(one_line(reason).removesuffix("."), []).append(name)
+        names.setdefault(one_line(reason).removeprefix("is ").removesuffix("."), []).append(name)
     reasons = "; ".join(f"{listed(of)} ({reason})" for reason, of in names.items())
     return [f"Not applicable here: {reasons}."] if refused else []

@@ -219,8 +219,14 @@ def clipped(dataset: Dataset, label_range: Sequence[float]) -> Dataset:
         remedy = f"they are from {dataset.labels.min():g} to {dataset.labels.max():g}"
         raise UserError("makes all labels equal", field=field, value=given, remedy=remedy)
     outside = int(np.sum(labels != dataset.labels))
-    note = f"{outside:,} of {len(labels):,} labels lie outside of {given[0]:g} to {given[1]:g} and are clipped."
-    return dataset._replace(labels=labels, notes=(*dataset.notes, *[note] * (outside > 0)))
+    if not outside:
+        return dataset
+    what = f"{outside:,} of {len(labels):,} labels are clipped to {given[0]:g} to {given[1]:g}"
+    sources = [
+        s._replace(note=f"{s.note}; {what}") if s.read_as == "label" else s for s in dataset.sources
+    ]
+    notes = (*dataset.notes, f"{what}.")
+    return dataset._replace(labels=labels, notes=notes, sources=tuple(sources))
 
 
 def checksum(dataset: Dataset) -> str:
