@@ -17,7 +17,7 @@ from vfljax.config import as_axis, combinations
 from vfljax.launching import running
 from vfljax.report import families
 from vfljax.report.decision import Answer, Reason
-from vfljax.report.settle import settle
+from vfljax.report.next_command import settle
 
 GRID = """
 def get_config():

@@ -16,7 +16,7 @@ from vfljax.auditing.wires import Recorded, Utilities, WireRequest
 from vfljax.errors import UserError
 from vfljax.launching import running
 from vfljax.report import guarantees, tables
-from vfljax.report.answer import answers
+from vfljax.report.first_screen import answers
 
 ROWS, EPOCHS, WIDTH = 60, 2, 4
 NAMES = ("norm", "mean", "joint", "global_median", "passive")

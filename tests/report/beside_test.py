@@ -4,7 +4,7 @@ import json
 
 from tests.report.made import BARE, PROTECTS, made
 from vfljax.report import beside
-from vfljax.report.answer import answers
+from vfljax.report.first_screen import answers
 
 SOURCES = [
     {"name": "age", "read_as": "number", "owner": 0},

@@ -14,7 +14,7 @@ import pytest
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.report import figures, frontier, page, tables
-from vfljax.report.answer import Screen, Suggestion, answers
+from vfljax.report.first_screen import Screen, Suggestion, answers
 from vfljax.report.judged import judge_sweep
 from vfljax.report.ruler import Mark, Ruler
 from vfljax.report.templates import templates

@@ -5,7 +5,7 @@ import pytest
 
 from tests.report.made import BARE, made
 from vfljax.report import records
-from vfljax.report.answer import answers
+from vfljax.report.first_screen import answers
 from vfljax.store.attack_rows import marked_rows
 
 # of five runs: rows 0 and 1 are read in each, 2 in one of four, 3 is scored once, 4 never

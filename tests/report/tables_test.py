@@ -8,7 +8,7 @@ from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax.config import Goal
 from vfljax.datasets.core import SourceColumn
 from vfljax.report import not_run, page, tables, verdict_tables
-from vfljax.report.answer import answers
+from vfljax.report.first_screen import answers
 from vfljax.report.verdicts import Verdict
 
 

@@ -24,7 +24,7 @@ from vfljax.report.decision import Criterion
 from vfljax.report.frames import read_frames
 from vfljax.report.judge import judge
 from vfljax.report.judged import judged, seeds_explored
-from vfljax.report.settle import remaining
+from vfljax.report.next_command import remaining
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK
 from vfljax.sweep import train

@@ -4,9 +4,9 @@
 frame of verdicts, by the rule in ``verdicts`` with the limits of ``limits`` and the costs of ``costs``.
 ``judged`` adds the labels that ``points`` gives configurations, and the ``decision`` on each panel, by what the
 folders of further seeds have (``fresh``) and by which ``families`` of attacks apply. All else is made of
-these: ``tables``, ``answer`` (with ``ruler`` and ``settle``), the figures, and ``page`` and ``terminal``, which
-put them together. If a verdict looks wrong, begin with the table in ``verdicts``. A new table is an entry of
-``tables.sections``.
+these: ``tables``, ``first_screen`` (with ``ruler``, ``short_rows`` and ``next_command``), the figures, and
+``page`` and ``terminal``, which put them together. If a verdict looks wrong, begin with the table in
+``verdicts``. A new table is an entry of ``tables.sections``.
 """
 
 import contextlib as _contextlib

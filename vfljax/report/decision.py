@@ -1,4 +1,4 @@
-"""What may be decided on a panel, as a record. Texts are made of it in ``answer``.
+"""What may be decided on a panel, as a record. Texts are made of it in ``first_screen``.
 
 Choosing among verdicts costs truth: the best of many points, on the seeds on which it was found, flatters
 itself. So a decision has limits of its own. Of the k points that compete for it and j looks at growing numbers

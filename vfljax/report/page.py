@@ -29,8 +29,8 @@ from vfljax.report import (
     threat_model,
     verdict_tables,
 )
-from vfljax.report.answer import answers
 from vfljax.report.figures import Drawing
+from vfljax.report.first_screen import answers
 from vfljax.report.judged import Judged, judged
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted

@@ -9,8 +9,8 @@ import math
 import pathlib
 from collections.abc import Collection
 
-from vfljax.report.answer import sentence
 from vfljax.report.decision import Answer, Decided
+from vfljax.report.first_screen import sentence
 from vfljax.report.frames import PANELS
 from vfljax.report.judged import Judged, judge_sweep
 from vfljax.report.verdicts import Verdict

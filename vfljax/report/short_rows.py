@@ -8,9 +8,9 @@ from vfljax.report.criteria import keeps, why
 from vfljax.report.decision import CANDIDATES, ERROR, LOOKS, Answer, Reason, failed
 from vfljax.report.judged import seeds_explored
 from vfljax.report.limits import FEWEST_SEEDS, of_row
+from vfljax.report.next_command import grown, settle
 from vfljax.report.panel import Panel, attackers, counts_tried
 from vfljax.report.ruler import Mark, Ruler, mark
-from vfljax.report.settle import grown, settle
 from vfljax.report.verdict_tables import AT_LEAST
 from vfljax.report.words import count, figure, points, share, with_limits
 

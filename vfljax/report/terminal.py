@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 import pandas as pd
 
 from vfljax.report import verdict_tables
-from vfljax.report.answer import answers
+from vfljax.report.first_screen import answers
 from vfljax.report.judged import Judged
 
 LEAST = 8  # columns that a cut cell keeps at least

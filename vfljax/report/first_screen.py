@@ -15,9 +15,9 @@ from vfljax.report.decision import Answer, Decided, Reason, Row, denied
 from vfljax.report.details import details
 from vfljax.report.frames import Facts
 from vfljax.report.judged import Judged
+from vfljax.report.next_command import Suggestion, continued, on_sweep, remaining, settle
 from vfljax.report.panel import TITLES, Panel, counts_tried, panel_of
 from vfljax.report.ruler import Ruler
-from vfljax.report.settle import Suggestion, continued, on_sweep, remaining, settle
 from vfljax.report.short_rows import costs_text, next_text, reads_text, ruler, sure_text, tried_text
 from vfljax.report.verdicts import Verdict
 from vfljax.report.words import count, figure, listed

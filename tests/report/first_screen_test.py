@@ -10,10 +10,10 @@ from tests.report.made import BARE, COMMAND, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
-from vfljax.report import settle, terminal, verdict_tables
-from vfljax.report.answer import answers
+from vfljax.report import next_command, terminal, verdict_tables
 from vfljax.report.decision import Answer, Reason
-from vfljax.report.settle import more_seeds
+from vfljax.report.first_screen import answers
+from vfljax.report.next_command import more_seeds
 from vfljax.sweep.grid import parse
 
 STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
@@ -316,7 +316,7 @@ def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypa
         of = judged.decisions["split"]
         of = of._replace(reason=Reason.CUT_OFF, stage2=stage2, bare={**of.bare, "seeds": seeds})
         with monkeypatch.context() as patch:
-            patch.setattr(settle.store, "header_of", lambda folder: header)
+            patch.setattr(next_command.store, "header_of", lambda folder: header)
             screen = the(judged._replace(decisions={"split": of}, stage2=own))
         assert screen.answer == (
             f"Open: the time was over after {seeds} of the seeds that were set aside to decide."
