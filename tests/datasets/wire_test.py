@@ -197,6 +197,14 @@ def test_labels_of_regression_are_numbers_in_every_form(form, tmp_path):
     assert load("wire", path, {"bins": 2}).num_classes == 2
 
 
+def test_known_numbers_alone_are_standardized_as_themselves(tmp_path):
+    known = {"known_rows": [3, 4, 9], "known_labels": np.array([900.0, 1000.0, 1100.0])}
+    values = arrays(labels=None, task=np.array("regression"), **known)
+    labels = load("wire", written(tmp_path, "npz", values), {}).labels
+    assert labels[[3, 4, 9]].tolist() == [900, 1000, 1100]
+    assert labels.mean() == pytest.approx(1000, abs=20)
+
+
 def test_one_epoch_needs_no_axis_and_a_wire_needs_little(tmp_path):
     values = {"party0_gradients": arrays()["party0_gradients"][0]}
     wire = read_wire(written(tmp_path, "npz", values))

@@ -203,7 +203,7 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
             go_on()
 
     changed = "was made with another file of the plugin mine"
-    use_anew(mine, tables, OWN.read_text() + "changed = True\n")
+    use_anew(mine, tables, "# a comment\n" + OWN.read_text())
     with refused(changed):
         run(parse(CONFIG), workdir)
 

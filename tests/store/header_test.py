@@ -64,19 +64,23 @@ def test_a_record_of_another_kind_is_not_believed(workdir):
 @pytest.mark.parametrize(
     ("fields", "by"),
     [
-        ({"schema": 7, "versions": {"vfljax": "0.2.0"}}, "vfljax 0.2.0, which wrote it"),
+        (
+            {"schema": 7, "versions": {"vfljax": "0.2.0"}},
+            "the vfljax that wrote it (version 0.2.0)",
+        ),
         (
             {"schema": 9, "versions": {"vfljax": "0.4.0"}, "revision": "af44e6fa6fa01234+"},
-            "vfljax 0.4.0 at revision af44e6fa6fa0, which wrote it",
+            "the vfljax that wrote it (version 0.4.0, revision af44e6fa6fa0)",
         ),
-        ({"schema": 3}, "the release that wrote it"),
+        ({"schema": 3}, "the vfljax that wrote it"),
     ],
 )
 def test_a_sweep_of_another_schema_is_refused_in_a_line_that_names_who_reads_it(
     tmp_path, fields, by
 ):
     (tmp_path / "sweep.json").write_text(json.dumps({**SMALL, **fields}))
-    with refused(f"has schema {fields['schema']}, and this version reads 8: use {by}."):
+    remedy = f"use {by}, or start in a new workdir."
+    with refused(f"has schema {fields['schema']}, and this version reads 8: {remedy}"):
         store.load(tmp_path)
 
 

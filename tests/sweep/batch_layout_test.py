@@ -116,7 +116,11 @@ def test_only_exhausted_memory_is_met_by_half_the_width_and_one_member_is_the_le
     exhausted = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating")
     wide, said = batch_layout.Layout(16, 4), []
     assert batch_layout.halved(wide, "training", exhausted, said.append) == 2
-    assert said == ["training: 8 trials at once exhaust the device's memory, goes on with 4"]
+    assert said == [f"training: 8 trials at once do not fit ({exhausted}), goes on with 4"]
+    # of 45 members on each device 20 at most fit: 15 pad none
+    assert (
+        batch_layout.halved(batch_layout.Layout(90, 45), "training", exhausted, said.append) == 15
+    )
     other = jax.errors.JaxRuntimeError("INTERNAL: another error")
     for layout, error in ((wide, other), (batch_layout.Layout(4, 1), exhausted)):
         with pytest.raises(jax.errors.JaxRuntimeError, match=str(error)):

@@ -177,6 +177,8 @@ def _predict(
         pd.DataFrame({"trial": trial, "run": run, **columns}).rename_axis("row").reset_index()
         for (trial, run), columns in tables.items()
     ]
-    if frames:
-        pd.concat(frames).to_parquet(workdir / PREDICTIONS, index=False)
+    if not frames:
+        say("no labels to score with, and no attack was run, so that there are no predictions")
+        return
+    pd.concat(frames).to_parquet(workdir / PREDICTIONS, index=False)
     say(f"no labels to score with: predictions are in {workdir / PREDICTIONS}")

@@ -118,10 +118,12 @@ def _persons(ids: np.ndarray) -> np.ndarray:
 
 
 def _labels(run: Wire) -> np.ndarray:
-    """Returns a run's true labels. If only known rows have any, the others are made up and never scored."""
+    """Returns a run's true labels. If only known rows have any, the others are made up and never scored: every
+    class occurs among them, and numbers have the mean and scale of the known ones."""
     if run.labels is not None:
         return run.labels
-    labels = (np.arange(run.shape[1]) % run.classes).astype(run.known_labels.dtype)
+    made_up = np.arange(run.classes) if run.classes > 1 else run.known_labels
+    labels = np.resize(made_up, run.shape[1]).astype(run.known_labels.dtype)
     labels[run.known_rows] = run.known_labels
     return labels
 

@@ -65,7 +65,7 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
         schema = header.get("schema")
         if isinstance(schema, int) and schema != SCHEMA:
             what = f"has schema {schema}, and this version reads {SCHEMA}"
-            raise UserError(f"{path} {what}: use {_writer(header)}.")
+            raise UserError(f"{path} {what}: use {_writer(header)}, or start in a new workdir.")
         if SEAL not in header:
             raise Damaged(workdir, path.name, "it has no checksum")
     except Damaged as error:  # no command can mend it, because nothing else describes the sweep
@@ -75,11 +75,12 @@ def header_of(workdir: pathlib.Path) -> dict[str, Any] | None:
 
 
 def _writer(header: Mapping[str, Any]) -> str:
-    """Returns in words the release that wrote a header, and reads it."""
+    """Returns in words the vfljax that wrote a header, and reads it. Several revisions have one version."""
     version = header.get("versions", {}).get("vfljax")
     revision = str(header.get("revision") or "").rstrip("+")
-    at = f" at revision {revision[:12]}" if revision else ""
-    return f"vfljax {version}{at}, which wrote it" if version else "the release that wrote it"
+    known = {"version": version, "revision": revision[:12]}
+    named = ", ".join(f"{name} {value}" for name, value in known.items() if value)
+    return "the vfljax that wrote it" + (f" ({named})" if named else "")
 
 
 def read_header(workdir: pathlib.Path) -> dict[str, Any]:

@@ -96,11 +96,12 @@ class Layout:
         return jax.device_put(of_device, NamedSharding(Mesh(jax.devices(), (AXIS,)), BY_MEMBER))
 
 
-def halved(layout: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
-    """Returns half of a layout's width, to go on with after a call exhausted a device's memory, or would have.
+def halved(failed: Layout, what: str, error: Exception, say: Callable[[str], None]) -> int:
+    """Returns the width to go on with after a call exhausted a device's memory, or would have: at most half of
+    the call's, and the one that pads the fewest members (``layout``).
 
     Args:
-      layout: of the call.
+      failed: the layout of the call.
       what: the name of the computation, for the message.
       error: of the call.
       say: receives a line about it.
@@ -108,11 +109,12 @@ def halved(layout: Layout, what: str, error: Exception, say: Callable[[str], Non
     Raises:
       Exception: ``error`` itself, if memory was not the reason, or if only one member was mapped at once.
     """
-    width, devices = layout.width // 2, jax.device_count()
-    if not exhausted(error) or not width:
+    devices = jax.device_count()
+    if not exhausted(error) or failed.width == 1:
         raise error
-    before, after = layout.width * devices, width * devices
-    say(f"{what}: {before} trials at once exhaust the device's memory, goes on with {after}")
+    width = layout(failed.capacity, failed.width // 2).width
+    before, after, why = failed.width * devices, width * devices, str(error).partition("\n")[0]
+    say(f"{what}: {before} trials at once do not fit ({why}), goes on with {after}")
     return width
 
 
