@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests import harness
-from vfljax import defenses, testing
+from vfljax import attacks, defenses, testing
 from vfljax.defenses import TABLE
 from vfljax.errors import UserError
 from vfljax.federation import protocol
@@ -242,6 +242,17 @@ def test_keeps_every_rule_of_the_contract(name, options):
 def test_keeps_every_rule_with_labels_that_are_numbers(name):
     for rule in testing.rules(name):
         testing.check(name, rule, federation=dict(ROWS[name].changes), classes=(1,))
+
+
+def test_attacks_on_numbers_know_every_defense_of_numbers_but_one():
+    """``correlation`` alone reads what dCor leaves behind a top model, and it is of classes."""
+    unknown = {
+        (name, kind)
+        for name in OF_NUMBERS
+        for kind, knowers in TABLE[name].known_by.items()
+        if all(attacks.TABLE[knower.attack].not_for_numbers for knower in knowers)
+    }
+    assert unknown == {("dcor", "split")}
 
 
 @pytest.mark.parametrize("name", [name for name in TABLE if name not in OF_NUMBERS])

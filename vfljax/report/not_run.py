@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from vfljax import defenses
+from vfljax import attacks, defenses
 from vfljax.report import tables
 from vfljax.report.frames import PANELS
 from vfljax.report.judged import Judged
@@ -55,14 +55,22 @@ def reached(judged: Judged) -> pd.DataFrame:
 
 def _defense_unknown(judged: Judged) -> Iterator[tuple[str, str, str, str, bool]]:
     """Yields method, panel, defense, advice, and whether its author says that an attack knows it, where no
-    attack is known to take the defense into account."""
+    attack is known to take the defense into account. The advice is "" if no such attack is for these labels."""
     of = judged.leading
     unknown = of[of["leak"].notna() & ~of["known_by"]].drop_duplicates(["panel", "method"])
     for row in unknown.to_dict("records"):
         for name in members_of(row["defenses"]):
-            if advice := defenses.TABLE[name].advice(row["panel"]):
-                said = bool(row["author_says"])
-                yield row["method"], PANELS[row["panel"]], name, advice, said
+            advice, panel = defenses.TABLE[name].advice(row["panel"]), PANELS[row["panel"]]
+            if advice:
+                usable = _usable(name, row["panel"], judged.facts.classes)
+                yield row["method"], panel, name, advice * usable, bool(row["author_says"])
+
+
+def _usable(defense: str, panel: str, classes: int) -> bool:
+    """Returns whether an attack that knows a defense is defined for so many classes, or for numbers."""
+    known_by = defenses.TABLE[defense].known_by.get(panel, ())
+    rows = [attacks.TABLE.get(knower.attack) for knower in known_by]
+    return classes > 1 or any(row is not None and not row.not_for_numbers for row in rows)
 
 
 def _settled(judged: Judged) -> dict[str, str]:
