@@ -56,13 +56,17 @@ LOOPS = {
     "attacks.similarity.clusters": "rounds of k-means, and classes",
     "attacks.enumeration.followed": "batches in order: what is learned of one is used in the next",
     "attacks.enumeration.renamed": "the assignment of classes to clusters, class by class",
+    "attacks.neighbors.propagate": "the products of a polynomial of the graph",
     "attacks.ranks.midranks": "halvings of a sorted column",
     "attacks.ranks.solve": "conjugate gradients",
+    "attacks.softmax._descended": "the steps of an optimizer",
+    "attacks.softmax._largest_eigenvalue": "powers of a matrix",
     "attacks.batch_inversion.batch_inversion": "batches one after the other",
 }
 # these do grow with rows: analysis/guide/gpu.md has the reasons
 BY_ROWS = {
     "attacks.batch_inversion.least_solution": "an elimination, pivot by pivot",
+    "attacks.neighbors.nearest": "blocks of rows one after the other: each is compared with all rows",
     "attacks.similarity.nearest": "known rows one after the other",
 }
 
