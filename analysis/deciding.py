@@ -4,9 +4,9 @@ A sweep of 60 seeds is trained for each of ``CASES``, with few points and cheap 
 the truth: a point is good if by their means it protects and keeps the gain. The other 30 seeds are put into a
 random order again and again: three explore, by which candidates are chosen, and twelve decide, after each of
 the looks. What limits then leave open is judged on some of the other fifteen, as ``--confirm`` does. A decision
-to switch on is right if its point is good, *no defense* if none is, and *nothing to protect* if undefended's
-mean excess is below .05; all else is open. The rules that are compared differ in the seeds that decide, and in
-the correction:
+to switch on is right if its point is good, *no defense* if none is, *nothing to protect* if undefended's mean
+excess is below .05, and *do not federate* if the mean gain is below a point; all else is open. The rules that
+are compared differ in the seeds that decide, and in the correction:
 
     fresh      the twelve, corrected for looks and candidates: what ``vfljax`` does
     confirmed  likewise, and where limits leave a point open, that point on as many of the other seeds as are
@@ -45,7 +45,7 @@ from vfljax.auditing import suite
 from vfljax.auditing.deciding import ROUNDS
 from vfljax.config import as_axis, from_file
 from vfljax.report import decision, verdicts
-from vfljax.report.costs import Cost
+from vfljax.report.costs import SHOWN_GAIN, Cost
 from vfljax.report.decision import LOOKS, Answer, Evidence, Reason, Row
 from vfljax.report.frames import Frames, read_frames
 from vfljax.report.fresh import seeds_for
@@ -238,7 +238,8 @@ def outcomes(frames: Frames, draws: int, random: np.random.Generator) -> Iterato
     truth, rest = every[:TRUTH], every[TRUTH:]
     rows = of_seeds(frames, truth)
     is_good = good(rows)
-    nothing = next(v for v in rows if v["undefended"])["undefended_e"] < EXCESS
+    bare = next(v for v in rows if v["undefended"])
+    nothing = bare["undefended_e"] < EXCESS
     for draw in range(draws):
         seeds = random.permutation(rest)
         for rule in RULES:
@@ -248,6 +249,8 @@ def outcomes(frames: Frames, draws: int, random: np.random.Generator) -> Iterato
                 right = found.point is not None and found.point["configuration"] in is_good
             elif found.answer is Answer.NOTHING_TO_PROTECT:
                 right = nothing
+            elif found.answer is Answer.NO_GAIN:
+                right = bare["gain"] < SHOWN_GAIN
             else:
                 right = not is_good and not nothing
             kind = "open" if not found.closed else "right" if right else "wrong"

@@ -372,7 +372,9 @@ def test_how_sure_an_answer_is_names_what_its_limits_are_corrected_for():
         decided = judged.decisions["split"]._replace(**values)
         return row(the(judged._replace(decisions={"split": decided})), "Sure")
 
-    assert sure() == "5 seeds; limits are corrected for 1 point."
+    assert sure() == "5 seeds; limits are corrected for 1 point (at most 5 % false)."
+    none = sure(answer=Answer.NONE_PROTECTS, point=None)
+    assert none == "5 seeds; limits are corrected for 1 point."
     assert "corrected for 3 candidates and 3 looks" in sure(stage2=True, candidates=3)
     assert "at most 10 % false" in sure(stage2=True, candidates=3)
     assert "false" not in sure(stage2=True, candidates=4)

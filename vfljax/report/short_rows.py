@@ -97,6 +97,7 @@ def sure_text(p: Panel) -> str:
         text = f"{count(seeds, 'seed')}; limits are corrected for {count(d.candidates, 'point')}"
         looks = len(seeds_explored(p.judged.sweep.header))
         text += f" and {looks} looks" * (looks > 1)
+        text += f" (at most {share(ERROR)} false)" * (d.answer is Answer.SWITCH_ON)
     if d.fresh is not None and d.fresh is not d.point and d.point is not None:
         again = failed(d.fresh, p.facts.goal)
         same = d.fresh["verdict"] == d.point["verdict"] and d.fresh["cost"] == d.point["cost"]
