@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.reference import rr_on_bins as reference
 from tests.reference import split_gain
+from vfljax.defenses import rr_on_bins
 from vfljax.federation import trees
 from vfljax.federation.trees import Boosting, paths
 
@@ -130,21 +132,31 @@ def test_predictions_of_numbers_are_in_their_unit_and_approach_them(numbers):
     assert away[1] < 1.5 < away[0]
 
 
-def test_numbers_are_randomized_by_laplace_noise_of_the_range_over_epsilon(numbers):
-    labels, bounds = np.full(20000, 60.0), (40.0, 70.0)
-    z, (mean, spread) = trees.noisy_numbers(labels, 3.0, bounds, np.random.default_rng(0))
-    noise = mean + spread * z - 60
-    assert stats.kstest(noise, stats.laplace(scale=30 / 3).cdf).pvalue > 1e-3
+def test_numbers_are_randomized_on_bins_of_their_range(numbers):
+    bounds, epsilon = (40.0, 70.0), 2.0
+    z, (mean, spread) = trees.noisy_numbers(
+        np.full(20000, 61.0), epsilon, bounds, np.random.default_rng(0)
+    )
     assert abs(z.mean()) < 1e-6
     assert z.std() == pytest.approx(1)
-    # labels beyond the bounds count as these, and other moments of the labels change nothing
-    moved = [
-        trees.noisy_numbers(of, 3.0, bounds, np.random.default_rng(0))[0]
-        for of in (np.full(20000, 70.0), np.full(20000, 99.0))
+    values, counts = np.unique((mean + spread * z - 40).round(3), return_counts=True)
+    bins = rr_on_bins.optimal_bins(rr_on_bins.prior_of(""), epsilon)
+    np.testing.assert_allclose(values, 30 * np.asarray(bins.values)[: int(bins.count)], atol=2e-3)
+    own = int(bins.bin_of[int(64 * 21 / 30)])
+    law = reference.law(np.asarray(bins.bin_of), epsilon)[int(64 * 21 / 30)]
+    assert law.argmax() == own
+    assert stats.chisquare(counts, law * 20000).pvalue > 1e-3
+    # labels beyond the bounds count as these
+    beyond = [
+        trees.noisy_numbers(np.full(50, of), epsilon, bounds, np.random.default_rng(0))
+        for of in (70.0, 99.0)
     ]
-    np.testing.assert_array_equal(*moved)
+    np.testing.assert_array_equal(beyond[0][0], beyond[1][0])
+    nothing, _ = trees.noisy_numbers(numbers[1], 0.0, bounds, np.random.default_rng(0))
+    assert not nothing.any()  # one value for all
     exact, _ = trees.noisy_numbers(numbers[1], np.inf, (), np.random.default_rng(0))
     np.testing.assert_allclose(
         exact, (numbers[1] - numbers[1].mean()) / numbers[1].std(), atol=1e-5
     )
-    assert grown_numbers(numbers, bounds, epsilon=5.0).labels.std() == pytest.approx(1, abs=1e-5)
+    labels = grown_numbers(numbers, bounds, epsilon=5.0).labels
+    assert labels.std() == pytest.approx(1, abs=1e-5)

@@ -384,7 +384,7 @@ ROW = DefenseRow(
     },
     neutral={"epsilon": math.inf, **OF_BLOCK_RR},
     not_for_numbers="",
-    options_for_numbers={"mechanism": "laplace"},
+    options_for_numbers={"mechanism": "rr_on_bins"},
     strengths=Strengths("epsilon", (8.0, 4.0, 2.0, 1.0, 0.5)),
     remarks=private_remarks(
         lambda options: options.get("guarantee") != "none",

@@ -75,7 +75,7 @@ def prior_of(masses: str) -> HostArray:
     return np.asarray(np.diff(below) / numbers.sum(), np.float32)
 
 
-def optimal_bins(prior: Array, epsilon: Array | float) -> Bins:
+def optimal_bins(prior: Array | HostArray, epsilon: Array | float) -> Bins:
     """Phi of least expected squared error under a ``prior`` [G] of the cells (Ghazi et al. 2023, algorithm 2).
 
     Of values of d that are equally good, to a relative 1e-6, it is the smallest.
@@ -128,6 +128,6 @@ def channel(bins: Bins, epsilon: Array | float) -> Array:
     return jnp.where(own, keep, keep * odds) * (places < bins.count)[None]
 
 
-def cell_of(u: Array) -> Array:
+def cell_of(u: Array | HostArray) -> Array:
     """The cell [N] int32 of each label ``u`` [N] in [0, 1]."""
     return jnp.clip(jnp.floor(u * CELLS), 0, CELLS - 1).astype(jnp.int32)

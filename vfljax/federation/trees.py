@@ -46,6 +46,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vfljax.defenses import rr_on_bins
 from vfljax.errors import imported
 from vfljax.types import HostArray
 
@@ -83,7 +84,7 @@ class Boosting(NamedTuple):
     # least share of all rows in a node, each weighed by 4 p (1 - p): rows of a pure node weigh little. With
     # numbers all rows weigh alike
     cover: float = 0.0
-    # of randomized response on the labels before training, or of Laplace noise on numbers
+    # of randomized response on the labels before training, on bins if they are numbers
     epsilon: float = np.inf
     told: str = OWN  # one of TOLD
 
@@ -176,19 +177,25 @@ def randomized(
 def noisy_numbers(
     labels: HostArray, epsilon: float, label_range: Sequence[float], random: np.random.Generator
 ) -> tuple[HostArray, tuple[float, float]]:
-    """Returns labels [N] with Laplace noise of scale (high - low) / epsilon, standardized, and the mean and the
-    standard deviation by which they are: functions of noisy labels alone (``vfljax.defenses.label_dp``).
+    """Returns labels [N] after randomized response on bins (``vfljax.defenses.rr_on_bins``) with a uniform
+    prior, standardized, and the mean and the standard deviation by which they are: functions of randomized
+    labels alone (``vfljax.defenses.label_dp``).
 
     Args:
       labels: [N] numbers.
-      epsilon: above 0; without noise if it is infinite.
+      epsilon: at least 0; labels stay as they are if it is infinite.
       label_range: (low, high), to which labels are clipped.
-      random: of the noise.
+      random: of the draws.
     """
     y = np.asarray(labels, np.float64)
     if np.isfinite(epsilon):
         low, high = label_range
-        y = np.clip(y, low, high) + random.laplace(size=len(y)) * (high - low) / epsilon
+        u = (np.clip(y, low, high) - low) / (high - low)
+        bins = rr_on_bins.optimal_bins(rr_on_bins.prior_of(""), epsilon)
+        own = np.asarray(bins.bin_of)[np.asarray(rr_on_bins.cell_of(u))]
+        count = int(bins.count)
+        place = randomized(own, count, epsilon, random) if count > 1 else own
+        y = low + (high - low) * np.asarray(bins.values, np.float64)[place]
     mean, spread = float(y.mean()), float(y.std()) or 1.0
     return ((y - mean) / spread).astype(np.float32), (mean, spread)
 
