@@ -54,14 +54,15 @@ def midranks(x: Array, sent: Array) -> Array:
     count = jnp.maximum(jnp.sum(sent, axis=0, keepdims=True), 1)
     # rows that were not sent lie after all others
     columns = metrics.sortable(jnp.where(sent, x, jnp.inf)).T
-
-    def up_to(side: str) -> Array:
-        find = functools.partial(
-            jnp.searchsorted, side=side
-        )  # a loop, which compiles in half the time
-        return jax.vmap(find)(jnp.sort(columns, axis=1), columns).T
-
-    centered = up_to("left") + jnp.minimum(up_to("right"), count) - count  # twice, in integers
+    ordered, rows = jnp.sort(columns, axis=1), len(x)
+    # a loop, which compiles in half the time
+    less = jax.vmap(jnp.searchsorted)(ordered, columns)
+    # where the equal numbers after each place end: a second search takes longer
+    last = jnp.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (0, 1)), constant_values=True)
+    ends = jnp.where(last, jnp.arange(1, rows + 1)[None], rows)
+    ends = jax.lax.cummin(ends, axis=1, reverse=True)
+    up_to = jnp.take_along_axis(ends, less, axis=1)
+    centered = less.T + jnp.minimum(up_to.T, count) - count  # twice, in integers
     return jnp.where(sent, WIDTH / 2 * centered / count, 0.0)
 
 
