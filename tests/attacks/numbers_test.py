@@ -55,11 +55,11 @@ def kind_of(name):
 def drawn(split, rows=ROWS):
     """Standardized labels, and what crosses the wire: g = 2 (f - y) / B along one direction, and z."""
     if split == "nodes":
-        y = exchanges.numbers_of(np.random.default_rng(3), rows)
+        y = exchanges.drawn_numbers(np.random.default_rng(3), rows)
         nodes = exchanges.LEAKS_OF_NUMBERS["nodes"](None, y, 1)
         return y, {**nodes, "gradients": np.zeros((2, rows, 1)), "features": np.zeros((rows, 6))}
     rng = np.random.default_rng(3)
-    y, width = exchanges.numbers_of(rng, rows), of_attacks.OF_NUMBERS if split else 1
+    y, width = exchanges.drawn_numbers(rng, rows), of_attacks.OF_NUMBERS if split else 1
     arrays = exchanges.LEAKS_OF_NUMBERS["residuals_and_columns"](rng, y, width)
     # the rows beyond full batches are in a batch of their own
     size = np.where(np.arange(rows) < rows // BATCH * BATCH, BATCH, rows % BATCH)

@@ -261,7 +261,7 @@ LEAKS: dict[str, Draw] = {
 # --- labels that are numbers, standardized ---
 
 
-def numbers_of(rng: np.random.Generator, rows: int) -> HostArray:
+def drawn_numbers(rng: np.random.Generator, rows: int) -> HostArray:
     """Returns labels [N] float32 of mean 0 and variance 1, with a tail to the right."""
     y = rng.gumbel(size=rows)
     return ((y - y.mean()) / y.std()).astype(np.float32)

@@ -36,8 +36,8 @@ from vfljax.testing.exchanges import (
     OWN_COLUMNS,
     Case,
     attacker_of,
+    drawn_numbers,
     make_case,
-    numbers_of,
 )
 from vfljax.testing.rules import MANY, finite, rule, same_bits, shape
 from vfljax.types import KINDS, NO_SPLIT, Array, HostArray, Known, Scores, View
@@ -122,7 +122,7 @@ def _case(num_classes: int, split: bool, cut: int) -> Case:
     rng, labels = np.random.default_rng(5), np.arange(ROWS) % num_classes
     centers = rng.normal(size=(num_classes, OWN_COLUMNS))[labels]
     if num_classes == 1:
-        labels = numbers_of(rng, ROWS)
+        labels = drawn_numbers(rng, ROWS)
         centers = labels[:, None] * centers
     features = centers + 0.3 * rng.normal(size=centers.shape)
     test = rng.normal(size=(10, OWN_COLUMNS))
@@ -355,7 +355,7 @@ def _given_numbers(width: int) -> Iterator[tuple[HostArray, dict[str, Any]]]:
     """Yields labels [N] that are numbers and arrays that give them away, for each of ``LEAKS_OF_NUMBERS``."""
     for draw in LEAKS_OF_NUMBERS.values():
         rng = np.random.default_rng(7)
-        labels = numbers_of(rng, ROWS)
+        labels = drawn_numbers(rng, ROWS)
         inputs, arrays = rng.normal(size=(2, ROWS, BATCH + 10)), draw(rng, labels, width)
         gradients = np.asarray(arrays.get("gradients", np.zeros((2, ROWS, width))))
         yield labels, {"inputs": inputs, **arrays, "gradients": gradients}
