@@ -89,19 +89,38 @@ def test_noise_is_laplaces_of_the_range_over_epsilon(epsilon):
         assert stats.kstest(noise, stats.laplace(scale=1 / other).cdf).pvalue < ACCEPT
 
 
+def test_laplace_noise_is_coarser_than_its_own_steps_and_its_tails_are_the_laws():
+    rows = 1 << 22
+    noise = np.asarray(harness.quick_jit(laplace)(KEY, np.zeros(rows, np.float32), 1.0))
+    np.testing.assert_array_equal(noise, np.round(noise * 256) / 256)
+    for least in (1, 4, 8):  # tails of both sides
+        for side in (noise, -noise):
+            share = np.mean(side > least)
+            law = math.exp(-least - 1 / 512) / 2
+            assert abs(share - law) < 5 * math.sqrt(law / rows)
+
+
 def labels_of(seed=2, rows=400):
     return np.float32(np.random.default_rng(seed).normal(size=rows))
 
 
-def states(mechanism, labels, bounds=RANGE, epsilons=(0.0, 1.0, 4.0, math.inf)):
+def shares_of(labels, bounds=RANGE):
+    low, high = bounds
+    return (np.clip(labels, low, high) - low) / (high - low)
+
+
+def states(mechanism, labels, shares=None, bounds=RANGE, epsilons=(0.0, 1.0, 4.0, math.inf)):
     """The states of a grid of epsilons, by one program."""
 
-    def init(epsilon, labels, bounds):
-        data = TrainingData(labels, None, 1, label_range=bounds)
+    def init(epsilon, labels, shares, bounds):
+        data = TrainingData(labels, None, 1, label_range=bounds, shares_of_range=shares)
         return label_dp(epsilon, mechanism=mechanism).init(KEY, data)
 
-    program = programs.setdefault(mechanism, harness.quick_jit(jax.vmap(init, (0, None, None))))
-    return jax.device_get(program(np.float32(epsilons), labels, bounds))
+    program = programs.setdefault(
+        mechanism, harness.quick_jit(jax.vmap(init, (0, None, None, None)))
+    )
+    shares = shares_of(labels) if shares is None else shares
+    return jax.device_get(program(np.float32(epsilons), labels, shares, bounds))
 
 
 programs = {}
@@ -122,12 +141,13 @@ def test_an_infinite_epsilon_changes_no_bit_and_zero_tells_nothing_of_labels(mec
 
 @both
 def test_training_sees_no_statistic_of_the_labels_but_of_randomized_ones(mechanism):
-    """Labels that were standardized by other moments give the same targets, and are read alike."""
+    """Labels that were standardized by other moments give equal targets, and are read alike."""
     labels = labels_of()
-    found, moved = states(mechanism, labels), states(mechanism, labels / 4 - 3, RANGE / 4 - 3)
+    found = states(mechanism, labels)
+    moved = states(mechanism, labels / 4 - 3, shares_of(labels), RANGE / 4 - 3)
     for k in range(3):
         of, after = found["labels"][k], moved["labels"][k]
-        np.testing.assert_allclose(after, of, atol=1e-3)
+        np.testing.assert_array_equal(after, of)
         assert abs(of.mean()) < 1e-5
         np.testing.assert_allclose(of.std(), of.std() > 0, atol=1e-5)
     for name, change in (("slope", lambda a: a / 4), ("offset", lambda a: a / 4 - 3)):
@@ -159,7 +179,8 @@ def test_predictions_are_read_in_the_unit_of_true_labels(mechanism):
 
 
 def test_what_the_labels_or_the_mechanism_rule_out_is_refused_in_one_line():
-    numbers = TrainingData(jnp.zeros(4), None, 1, label_range=jnp.float32(RANGE))
+    bounds = {"label_range": jnp.float32(RANGE), "shares_of_range": jnp.zeros(4)}
+    numbers = TrainingData(jnp.zeros(4), None, 1, **bounds)
     classes = TrainingData(jnp.zeros(4, jnp.int32), None, 3)
     for mechanism, data, said in (
         ("laplace", classes, "is for labels that are numbers, and the data has 3 classes"),

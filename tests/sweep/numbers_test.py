@@ -1,12 +1,17 @@
 """A sweep of labels that are numbers: what is refused before it, and what its report says."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tests.sweeps import report_of, train
 from vfljax.errors import UserError
+from vfljax.federation import training
 from vfljax.report.frames import read_frames
+from vfljax.sweep import specs
 from vfljax.sweep.grid import parse
+from vfljax.sweep.initial import initial_weights
 from vfljax.sweep.plan import make_plan
 
 TINY = {
@@ -79,6 +84,27 @@ def test_labels_are_clipped_before_they_are_standardized():
         plan.table.label_mean[0], labels[plan.splits[0].train].mean(), rtol=1e-6
     )
     np.testing.assert_array_equal(plan.table.label_range, RANGE["data"]["label_range"])
+
+
+def test_label_dp_reads_labels_in_their_own_unit():
+    """Moments of the true labels, which a single label changes, take no part in what is drawn, not even in its
+    last bits: whole numbers lie on edges of cells."""
+    grid = {"dp": {"label_dp": {"epsilon": 2.0, "mechanism": "rr_on_bins"}}}
+    plan = make_plan(
+        parse(changed(data={"label_range": (0.0, 320.0)}) | {"seeds": 1, "grid": grid})
+    )
+    (group,) = plan.groups
+    members = specs.member_of_trials(group.spec, group.trials, [])
+    member = jax.tree.map(lambda a: jnp.asarray(a)[0], members)
+    weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
+    start = training.make_start(group.spec)
+
+    def randomized(table):
+        return start(member, table, weights).state.defense["label_dp"]["labels"]
+
+    mean, scale = plan.table.label_mean, plan.table.label_scale
+    moved = plan.table._replace(label_mean=mean + 0.7, label_scale=scale * 1.01)
+    np.testing.assert_array_equal(randomized(plan.table), randomized(moved))
 
 
 def test_label_dp_of_numbers_is_one_program_whose_epsilon_the_report_has(tmp_path):

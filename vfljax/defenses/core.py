@@ -51,6 +51,9 @@ class TrainingData(NamedTuple):
     codebook: PyTree | None = None  # from ``Defense.codebook`` (a chain's: by name); None: not made
     # [2] the bounds of numbers that the user gave, standardized as ``labels``; None of classes or without
     label_range: Array | None = None
+    # [N] in [0, 1]: the labels within that range, from the labels in their own unit. Moments of true labels, by
+    # which ``labels`` and ``label_range`` are standardized, cancel in exact arithmetic alone
+    shares_of_range: Array | None = None
 
 
 class Scoped(NamedTuple):

@@ -14,9 +14,9 @@ Labels that are numbers have two mechanisms of their own, for a range (low, high
     rr_on_bins           randomized response among a few values of the range, the best ones for a prior
                          that the user gives (``vfljax.defenses.rr_on_bins``)
 
-What they return is standardized by its own mean and standard deviation. These are functions of randomized
-labels alone, so the true labels' moments, by which labels are standardized elsewhere, cancel. Predictions are
-scaled back where they are judged.
+They read labels in their own unit. What they return is standardized by its own mean and standard deviation,
+so that the true labels' moments, by which labels are standardized elsewhere, take no part in training.
+Predictions are scaled back where they are judged.
 
 A row's label is drawn ONCE for the whole training: fresh draws in every epoch would spend eps in every epoch.
 Later slots and the label party's teacher see the randomized labels only; metrics alone see the true ones.
@@ -38,8 +38,11 @@ Edge cases
     epsilon = inf    every label is kept (rr_with_prior: if it is in the top k*)
     epsilon = 0      independent of the label (C = 2: a coin)
     uniform prior    rr_with_prior is randomized_response (k* = C)
-    float32          the chance to flip is never rounded below 2^-23 for a finite epsilon; Laplace noise has
-                     the steps of float32, so that its guarantee is of exact arithmetic
+    float32          the chance to flip is never rounded below 2^-23 for a finite epsilon. Laplace noise
+                     reaches 44 of its scales, and is rounded to 1/256 of it, which is some thousand steps of
+                     the noise or more (Mironov, "On significance of the least significant bits for
+                     differential privacy", CCS 2012). Odds are then e^eps but for about a thousandth, and
+                     with a chance below 2^-63 e^eps one label makes a number that another cannot
     k* = 1           the prior's likeliest class, whatever the label
 
 Deviation: Google's released k* is off by one, and it samples all C classes for y outside the top k*,
@@ -67,6 +70,8 @@ OF_NUMBERS = ("laplace", "rr_on_bins")
 MECHANISMS = (*OF_CLASSES, *OF_NUMBERS)
 OF_BLOCK_RR = {"sigma": 1.0, "ell": 1.0, "fold": 0.01}
 """The defaults of the knobs that other mechanisms do not read."""
+GRID = 2.0**-8
+"""The steps of what Laplace noise returns, in its scales."""
 
 
 def _other(key: Array, position: Array, count: Array | int) -> Array:
@@ -284,9 +289,18 @@ def label_dp(
 
 
 def laplace(key: Array, u: Array, epsilon: Array | float) -> Array:
-    """Numbers ``u`` [N] in [0, 1] with Laplace noise of scale 1 / ``epsilon``, in units of 1 / epsilon."""
+    """Numbers ``u`` [N] in [0, 1] with Laplace noise of scale 1 / ``epsilon``, in units of 1 / epsilon.
+
+    The magnitude is ln 2 times a geometric number, the leading zeros of 64 random bits, plus an exponential
+    variable within (0, ln 2): ``jax.random.laplace`` ends at 16 scales. The sum is rounded to ``GRID``.
+    """
     chex.assert_rank([u, epsilon], [1, 0])
-    return epsilon * u + jax.random.laplace(key, u.shape)
+    first, second, sign = jax.random.bits(keys.fold(key, "bits"), (3, *u.shape), jnp.uint32)
+    halvings = jax.lax.clz(first) + jnp.where(first == 0, jax.lax.clz(second), 0)
+    part = -jnp.log1p(-jax.random.uniform(keys.fold(key, "part"), u.shape) / 2)
+    size = jnp.log(2.0) * halvings.astype(jnp.float32) + part
+    noise = jnp.where(sign >> 31 == 1, -size, size)
+    return jnp.round((epsilon * u + noise) / GRID) * GRID
 
 
 def response_on_bins(
@@ -309,14 +323,13 @@ def _of_numbers(mechanism: str, epsilon: Array | float, prior: HostArray) -> cor
                 f"label_dp's mechanism={mechanism!r} is for labels that are numbers, and the data has "
                 f"{data.num_classes} classes: choose 'randomized_response'."
             )
-        if data.label_range is None:
+        if data.label_range is None or data.shares_of_range is None:
             raise ValueError(
                 "label_dp of numbers needs bounds that no label sets, and labels are clipped to them: give "
                 "config.data.label_range=(low, high)."
             )
         low, high = data.label_range
-        labels = jnp.clip(data.labels, low, high)
-        u = (labels - low) / (high - low)
+        labels, u = jnp.clip(data.labels, low, high), data.shares_of_range
         # an infinite epsilon is treated apart, and 1e-6 keeps what is read without any signal finite
         finite = jnp.where(jnp.isinf(epsilon), 1.0, epsilon)
         if mechanism == "laplace":

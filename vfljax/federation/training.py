@@ -179,10 +179,13 @@ def make_start(spec: Spec) -> Callable[[Member, Table, Weights], Snapshot]:
             spec.num_classes,
             spec.cut_layer,
             member.codebooks,
-            None
-            if table.label_range is None
-            else standardized_labels(table, member.seed, table.label_range),
         )
+        if table.label_range is not None:
+            low, high = table.label_range
+            data = data._replace(
+                label_range=standardized_labels(table, member.seed, table.label_range),
+                shares_of_range=(jnp.clip(table.labels[raw], low, high) - low) / (high - low),
+            )
         batch = raw[: spec.batch_size]
         cut = jax.eval_shape(lambda: embed(weights, rows_of(table, member.seed, batch)))
         cut = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), cut)

@@ -233,7 +233,8 @@ def check(config: Config, shape: DataShape, trials: pd.DataFrame) -> None:
 
             def init(labels: Any, scores: Any, defense: Any = defense, spec: Spec = spec) -> Any:
                 data = TrainingData(labels, scores, spec.num_classes, spec.cut_layer)
-                data = data._replace(label_range=jnp.zeros(2) if config.data.label_range else None)
+                if config.data.label_range:
+                    data = data._replace(label_range=jnp.zeros(2), shares_of_range=labels)
                 return defense.init(jax.random.key(0), data)
 
             jax.eval_shape(init, labels, scores if config.parties.label_features else None)

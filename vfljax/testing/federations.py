@@ -161,7 +161,11 @@ def training_data(spec: Spec) -> TrainingData:
     """
     scores = jnp.full((spec.num_rows, spec.num_classes), 1 / spec.num_classes)
     data = TrainingData(make_labels(spec), scores, spec.num_classes, spec.cut_layer)
-    return data._replace(label_range=jnp.float32(RANGE)) if spec.num_classes == 1 else data
+    if spec.num_classes > 1:
+        return data
+    low, high = RANGE
+    shares = (jnp.clip(data.labels, low, high) - low) / (high - low)
+    return data._replace(label_range=jnp.float32(RANGE), shares_of_range=shares)
 
 
 def make_state(
