@@ -13,7 +13,7 @@ from tests.attacks import cases
 from vfljax import attacks, testing
 from vfljax.attacks import learners
 from vfljax.attacks.direct import direct
-from vfljax.attacks.posterior import shrunk
+from vfljax.attacks.posterior import bins_mean, laplace_mean
 from vfljax.attacks.softmax import least_squares
 from vfljax.federation import protocol
 from vfljax.testing import exchanges, of_attacks
@@ -227,20 +227,33 @@ def test_options_that_need_classes_are_refused(name, options):
 
 
 def test_the_posterior_of_laplace_noise_is_the_mean_of_its_density():
-    """By quadrature of scipy, and without noise or doubt nothing moves or all is the noise."""
+    """By quadrature of SciPy, and without noise or doubt nothing moves or all is the noise."""
     away, tau, b = np.linspace(-3, 3, 7), 0.7, 0.5
-    found = shrunk(jnp.float32(away), jnp.float32(tau), jnp.float32(b))
+    log_f, found = laplace_mean(jnp.float32(away), jnp.float32(tau), jnp.float32(b))
 
     def density(delta, a):
-        return np.exp(-(delta**2) / 2 / tau**2 - abs(a - delta) / b)
+        normal = np.exp(-(delta**2) / 2 / tau**2) / np.sqrt(2 * np.pi) / tau
+        return normal * np.exp(-abs(a - delta) / b) / 2 / b
 
-    def mean(a):
-        limits = {"a": -4 * tau, "b": 4 * tau, "points": [np.clip(a, -4 * tau, 4 * tau)]}
+    def moments(a):
+        limits = {"a": -8 * tau, "b": 8 * tau, "points": [a]}
         top, _ = integrate.quad(lambda d: d * density(d, a), **limits)
-        return top / integrate.quad(density, args=(a,), **limits)[0]
+        seen = integrate.quad(density, args=(a,), **limits)[0]
+        return np.log(seen), top / seen
 
-    np.testing.assert_allclose(found, [mean(a) for a in away], atol=5e-3)
-    near, far = (shrunk(jnp.float32(away), 0.7, scale) for scale in (0.02, 1e4))
-    within = np.abs(away) < 2
-    np.testing.assert_allclose(np.asarray(near)[within], away[within], atol=0.05)
+    np.testing.assert_allclose([log_f, found], np.transpose([moments(a) for a in away]), atol=1e-4)
+    near, far = (laplace_mean(jnp.float32(away), 0.7, scale)[1] for scale in (1e-4, 1e4))
+    np.testing.assert_allclose(near, away, atol=0.05)
     np.testing.assert_allclose(far, 0, atol=1e-3)
+
+
+def test_the_posterior_of_a_bin_is_the_mean_of_the_normal_law_within_it_and_beyond():
+    mean, t, odds = np.float32([-1, 0.2, 3]), 0.8, 5.0
+    low, high = np.float32([-np.inf, 0, 1]), np.float32([-0.5, 0.5, np.inf])
+    seen, found = bins_mean(mean, low, high, jnp.float32(t), jnp.float32(odds))
+    theta = np.linspace(-8, 10, 200_001)
+    density = np.exp(-((theta - mean[:, None]) ** 2) / 2 / t**2)
+    inside = (low[:, None] < theta) & (theta < high[:, None])
+    joint = density * (1 + odds * inside)
+    np.testing.assert_allclose(seen, np.log(joint.sum(1) / density.sum(1)), atol=1e-4)
+    np.testing.assert_allclose(found, (joint * theta).sum(1) / joint.sum(1), atol=1e-4)

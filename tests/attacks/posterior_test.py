@@ -1,5 +1,9 @@
 """The posterior under label DP: against the twin, at its limits, and what the columns add."""
 
+import functools
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,8 +12,11 @@ from tests.reference import label_dp, vlp
 from tests.reference import posterior as reference
 from tests.reference.fusion import zeta
 from tests.reference.ranks import ranked
-from vfljax.attacks.posterior import posterior
+from vfljax.attacks.posterior import SPREADS, posterior
+from vfljax.defenses.label_dp import laplace, response_on_bins
+from vfljax.defenses.rr_on_bins import prior_of
 from vfljax.models import WideDeep
+from vfljax.testing import of_attacks
 
 ROWS, CLASSES, STEPS = 400, 3, 400  # which come near the minimum that SciPy finds
 
@@ -162,3 +169,74 @@ def test_directions_of_many_classes_and_columns_of_codes_are_refused_with_the_re
             posterior(cases.ONE_BOTTOM, 3, signal=signal)
     with pytest.raises(ValueError, match=r"WideDeep reads are codes.*leave this attack out"):
         posterior((WideDeep(4, (3, 0)),), 2)
+
+
+MANY = 1000
+
+
+@functools.cache
+def numbers(mechanism, wide, epsilon):
+    """Columns, labels of variance 1 that these tell a third of, noisy ones of a range of ``wide`` standard
+    deviations, and what a federation sends back whose outputs are 0."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(MANY, cases.OWN_COLUMNS))
+    y = 0.55 * x[:, 0] + 0.83 * rng.normal(size=MANY)
+    u = jnp.float32(np.clip(y / wide + 0.5, 0, 1))
+    if mechanism == "laplace":
+        noisy = laplace(jax.random.key(1), u, epsilon)
+    else:
+        noisy = response_on_bins(jax.random.key(1), u, prior_of(""), epsilon)
+    noisy = np.asarray(noisy, np.float64)
+    noisy = (noisy - noisy.mean()) / noisy.std()
+    g = np.float32(-2 * noisy[:, None] / cases.BATCH)
+    case = cases.make_case(np.float32(y), 1, gradients=[g, g], features=x, known=0, cut=1)
+    return x, y, noisy, case
+
+
+def of_numbers(case, epsilon, own=True):
+    attack = cases.build(posterior, 1, 1, epoch=0, steps=STEPS, own=own)
+    knobs = {**attack.knobs, "epsilon": epsilon}
+    scores = of_attacks.scores_of(attack, case, 1, jax.random.key(0), knobs)
+    return np.asarray(scores.train)[:, 0]
+
+
+def ordered(scores, y):
+    """The share of pairs that scores order as labels."""
+    pairs = np.sign(scores[:, None] - scores) * np.sign(y[:, None] - y)
+    return 0.5 + pairs.sum() / (2 * len(y) * (len(y) - 1))
+
+
+# without the right spread of labels in their range, .02 to .1 less is read
+@pytest.mark.parametrize(
+    ("mechanism", "wide", "epsilon"),
+    [("laplace", 6, 4.0), ("laplace", 20, 8.0), ("rr_on_bins", 6, 4.0), ("rr_on_bins", 50, 8.0)],
+)
+def test_of_numbers_the_spread_is_told_from_the_noisy_ones_as_in_the_numpy_twin(
+    mechanism, wide, epsilon
+):
+    x, y, noisy, case = numbers(mechanism, wide, epsilon)
+    law = {"laplace": reference.of_laplace, "rr_on_bins": reference.of_bins}[mechanism]
+    found = of_numbers(case, epsilon)
+    expected, spread = reference.of_numbers(zeta(x), noisy, epsilon, SPREADS, law)
+    np.testing.assert_allclose(found, expected, atol=0.02)
+    assert 1 / 3 < spread * wide < 3
+    right, _ = law(zeta(x), noisy, epsilon, 1 / wide)
+    read = ordered(found, y)
+    assert read > ordered(right, y) - 0.01
+    columns = reference.ridge_of_numbers(zeta(x), noisy)
+    assert read > max(ordered(columns, y), ordered(noisy, y)) + 0.005
+
+
+def test_numbers_of_trees_are_read_without_what_was_sent_and_classes_have_no_such_option():
+    """There paths are in place of outputs, and are no part of the score of a row."""
+    *_, case = numbers("laplace", 6, 4.0)
+    paths = np.ones_like(case.run.exchange["embeddings"]) * np.arange(MANY)[None, :, None]
+    exchange = case.run.exchange | {"embeddings": np.float32(paths)}
+    other = case._replace(run=case.run._replace(exchange=exchange))
+    np.testing.assert_array_equal(
+        of_numbers(other, 4.0, own=False), of_numbers(case, 4.0, own=False)
+    )
+    np.testing.assert_allclose(of_numbers(case, 4.0, own=False), of_numbers(case, 4.0), atol=1e-5)
+    assert np.abs(of_numbers(other, 4.0) - of_numbers(case, 4.0)).max() > 0.1
+    with pytest.raises(ValueError, match="own=False is of labels that are numbers"):
+        posterior(cases.ONE_BOTTOM, 2, own=False)

@@ -84,3 +84,61 @@ def scores_with_noise(x, g, tau, epsilon):
     """[N, C] of columns x [N, W] and entries g [N, C] that hold noise."""
     likelihood = 1 + (np.exp(epsilon) - 1) * responses(g, tau)
     return columns(x, likelihood) + np.log(likelihood)
+
+
+THETA = np.linspace(-6, 6, 1201)
+"""Where densities of numbers are added up, in standard deviations of noisy labels about m(x)."""
+
+
+def ridge_of_numbers(x, n, ridge=RIDGE):
+    """m(x) [N] of columns x [N, W], by the normal equations."""
+    ones = np.column_stack([x, np.ones(len(x))])
+    penalty = ridge * np.diag([*np.ones(x.shape[1]), 0])
+    return ones @ np.linalg.solve(ones.T @ ones + penalty, ones.T @ n)
+
+
+def of_theta(mean, spread, law):
+    """The likelihood [N] and E[theta] [N] of theta ~ N(mean, spread^2), by a sum; ``law(rows, theta)`` is the
+    likelihood of what was seen of some rows."""
+    found = []
+    for k in range(len(mean)):
+        theta = mean[k] + spread * THETA
+        density = np.exp(-(THETA**2) / 2) / np.sqrt(2 * np.pi) * (THETA[1] - THETA[0])
+        joint = density * law(k, theta)
+        found.append((joint.sum(), (joint * theta).sum() / joint.sum()))
+    return np.array(found).T
+
+
+def of_laplace(x, n, epsilon, spread):
+    """[N] of noisy numbers n [N] with Laplace noise, of labels of this spread of their range; and log f."""
+    n = (n - n.mean()) / n.std()
+    mean = ridge_of_numbers(x, n)
+    b = 1 / np.sqrt(2 + (epsilon * spread) ** 2)
+    tau = np.sqrt(max(np.var(n - mean) - 2 * b**2, 1e-3))
+    seen, theta = of_theta(mean, tau, lambda k, t: np.exp(-np.abs(n[k] - t) / b) / (2 * b))
+    return theta, np.log(seen).sum()
+
+
+def of_bins(x, n, epsilon, spread):
+    """[N] of numbers n [N] after randomized response on bins, that is, on the values that they have; and the
+    likelihood."""
+    n = (n - n.mean()) / n.std()
+    mean = ridge_of_numbers(x, n)
+    values, place = np.unique(np.round(n, 5), return_inverse=True)
+    keep = np.exp(epsilon) / (np.exp(epsilon) + len(values) - 1)
+    other = (1 - keep) / (len(values) - 1)
+    mu = values.mean() + (mean - values.mean()) / (keep - other)
+
+    def law(k, theta):
+        own = np.abs(theta[:, None] - values).argmin(axis=1) == place[k]
+        return np.where(own, keep, other)
+
+    seen, theta = of_theta(mu, spread * np.ptp(values), law)
+    return theta, np.log(seen).sum()
+
+
+def of_numbers(x, n, epsilon, spreads, law):
+    """[N] by the ``law`` of the likeliest of ``spreads``, which is returned too."""
+    found = [law(x, n, epsilon, spread) for spread in spreads]
+    best = int(np.argmax([likelihood for _, likelihood in found]))
+    return found[best][0], spreads[best]

@@ -47,15 +47,27 @@ m or -m, plus N(0, tau_i^2). m is fitted by the second moment: the mean square l
 
 and p is fitted by the likelihood sum_c p_c(x_i) (1 + (e^epsilon - 1) r_ic). Without noise r is 1 at y~.
 
-Of labels that are numbers, with Laplace noise (ours), n_i is y - f and what the attacker sent, which without a
-top model is the noisy label (``direct`` with ``own``), or with one a row's gradient along the shared direction.
-n has variance 1, m(x) is a ridge regression of n on the columns, and the score is a mean:
+Of labels that are numbers (ours), n_i is y - f and what the attacker sent, which without a top model is the
+noisy label (``direct`` with ``own``), or with one a row's gradient along the shared direction. n is brought to
+variance 1, m(x) is a ridge regression of n on the columns, and the score is a mean, E[theta | n_i], of theta
+normal about what m(x) says. With Laplace noise of scale b and r = n - m(x)
 
-    s_i = E[theta | n_i],  theta ~ N(m(x_i), tau^2),  n_i = theta + Laplace noise of scale b
-    b^2 = 1 / (2 + (epsilon spread)^2),   tau^2 = the variance of n - m(x) less 2 b^2
+    theta ~ N(m(x), tau^2),   tau^2 = the variance of r less 2 b^2
+    log f(r) = tau^2 / 2 b^2 - log 2 b + log(e^A + e^B),   A, B = -+ r / b + log Phi(+- r / tau - tau / b)
+    s_i = m(x_i) - tau^2 (log f)'(r_i) = m(x_i) + tau^2 / b tanh((A - B) / 2)
 
-with ``spread`` the standard deviation of labels in units of their range, by default a sixth. It needs no label.
-Under randomized response on bins, whose noise is no Laplace noise, it is an approximation.
+because f is the convolution of both densities, and the slope of the normal one is -delta / tau^2 of itself. Of
+labels whose standard deviation is ``spread`` times their range, b^2 = 1 / (2 + (epsilon spread)^2). A user's
+range may be far wider than the labels are: the spread is the likeliest of ``SPREADS``, by f.
+
+Where n takes few values, v_1 < .. < v_d, it is taken for randomized response on bins. Of optimal bins a number
+is in that of the nearest value, so that with I_j between the middles of neighbors,
+
+    P(n = v_j | theta) = (1 + (e^epsilon - 1) 1[theta in I_j]) / (e^epsilon + d - 1)
+    theta ~ N(mu(x), t^2),   mu = mean of v + (m(x) - mean of v) (e^epsilon + d - 1) / (e^epsilon - 1)
+
+and t is the likeliest of ``SPREADS`` of v_d - v_1. In a federation with a top model, or if others' outputs are
+in n, it takes many values, and the law of Laplace noise is an approximation. No label is needed.
 
 The labels that p is fitted to include the row's own y~. On UCI Spambase under label DP and GradPerturb,
 fitting p on other rows only, in two halves or ten parts, read no more: the AUC was equal or up to .08 less.
@@ -63,9 +75,14 @@ fitting p on other rows only, in two halves or ten parts, read no more: the AUC 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import log_ndtr, ndtr
 
 from vfljax import errors
 from vfljax.attacks import core, softmax
@@ -124,6 +141,7 @@ def posterior(
     columns: str = "values",
     epoch: int | str = "mean",
     steps: int = 60,
+    own: bool = True,
 ) -> Attack:
     """Score each row by the log posterior of its label, given the noisy one and its columns.
 
@@ -138,6 +156,8 @@ def posterior(
       epoch: whose gradients name y~, a recorded one's number or "mean" of all. Before the federation has
         learned, the most negative entry is that of y~; later gradients also depend on noise it has memorized.
       steps: of ``softmax.fitted``, each on all rows.
+      own: of numbers without a top model, whether what the attackers sent is added to y - f. Of trees it is
+        paths, no part of f, which is 0 in the first round.
 
     Returns:
       An attack whose scores [N, C] are NaN for rows never sent. A row of which the gradients name no
@@ -145,7 +165,8 @@ def posterior(
 
     Raises:
       ValueError: where the columns are codes or token ids, for an unknown option, for a direction of more than
-        two classes, and of numbers for a signal of VLP and for votes, which have no size.
+        two classes, of classes for ``own`` = False, and of numbers for a signal of VLP and for votes, which
+        have no size.
     """
     errors.check_choice("signal", signal, SIGNALS)
     errors.check_choice("columns", columns, COLUMNS)
@@ -155,7 +176,9 @@ def posterior(
     core.check_whole("steps", steps, 1)
     core.check_epoch(epoch)
     if num_classes == 1:
-        return _of_numbers(signal, columns, epoch, steps)
+        return _of_numbers(signal, columns, epoch, steps, own)
+    if not own:
+        raise ValueError("own=False is of labels that are numbers: leave it out.")
 
     def bits(g: Array, sent: Array, epsilon: Array) -> Array:
         """[N, C] float32: 1 for the classes whose bit is 1."""
@@ -222,18 +245,66 @@ def posterior(
     )
 
 
-NODES = np.linspace(-4, 4, 65, dtype=np.float32)
-"""Where the density of theta is added up, in standard deviations about m(x)."""
+SPREADS = tuple(float(s) for s in np.geomspace(0.5, 0.01, 12))
+"""The standard deviations of labels, in units of their range, of which the likeliest is taken."""
+MOST_VALUES = 64  # of ``vfljax.defenses.rr_on_bins``
 
 
-def shrunk(away: Array, tau: Array, b: Array) -> Array:
-    """E[delta | away] [N] of delta ~ N(0, tau^2) and ``away`` [N] = delta + Laplace noise of scale ``b``."""
-    delta = tau * NODES
-    log_density = -(NODES**2)[None] / 2 - jnp.abs(away[:, None] - delta[None]) / b
-    return jnp.sum(jax.nn.softmax(log_density, axis=1) * delta[None], axis=1)
+def laplace_mean(r: Array, tau: Array, b: Array) -> tuple[Array, Array]:
+    """log f(r) [N], and E[delta | r] [N], of ``r`` [N] = delta + Laplace noise of scale ``b`` [] with delta ~
+    N(0, ``tau``^2)."""
+    b = jnp.maximum(b, tau / 30)  # beyond, float32 loses the difference of both sides
+    above = -r / b + log_ndtr(r / tau - tau / b)
+    below = r / b + log_ndtr(-r / tau - tau / b)
+    log_f = tau**2 / (2 * b**2) - jnp.log(2 * b) + jnp.logaddexp(above, below)
+    return log_f, tau**2 / b * jnp.tanh((above - below) / 2)
 
 
-def _of_numbers(signal: str, columns: str, epoch: int | str, steps: int) -> Attack:
+def bins_mean(mean: Array, low: Array, high: Array, t: Array, odds: Array) -> tuple[Array, Array]:
+    """The log-likelihood [N] of rows' bins but for a constant, and E[theta | bin] [N], of theta ~ N(``mean``
+    [N], ``t``^2), whose bin ends at ``low`` and ``high`` [N] and is reported ``odds`` = e^epsilon - 1 times
+    likelier than any other, and 1."""
+    a, b = (low - mean) / t, (high - mean) / t
+    within = jnp.where(a > 0, ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a))
+    slope = jnp.exp(-(a**2) / 2) - jnp.exp(-(b**2) / 2)
+    seen = 1 + odds * within
+    return jnp.log(seen), mean + odds * t * slope / math.sqrt(2 * math.pi) / seen
+
+
+class Values(NamedTuple):
+    """The values that numbers take, if these are few."""
+
+    few: Array  # [] bool
+    count: Array  # [], d
+    middle: Array  # [], the mean of the values
+    width: Array  # [], the largest less the least
+    low: Array  # [N], the ends of the interval of each number; infinite at the outer ones
+    high: Array  # [N]
+
+
+def values_of(n: Array, sent: Array) -> Values:
+    """The values of the numbers ``n`` [N] of the rows ``sent`` [N] bool, which float32 may blur."""
+    rows = jnp.sum(sent)
+    order = jnp.argsort(jnp.where(sent, n, jnp.inf))
+    real = sent[order]
+    sorted_n = jnp.where(real, n[order], jnp.max(jnp.where(sent, n, -jnp.inf)))
+    width = sorted_n[-1] - sorted_n[0]
+    gaps = jnp.diff(sorted_n)
+    new = gaps > 1e-4 * width
+    blur = jnp.sum(jnp.where(new, 0.0, gaps))
+    count = 1 + jnp.sum(new)
+    few = (count > 1) & (count <= jnp.minimum(MOST_VALUES, rows / 4)) & (blur < 0.01 * width)
+    edges = jnp.where(new, (sorted_n[1:] + sorted_n[:-1]) / 2, jnp.inf)
+    # an end is the nearest edge on either side in the sorted order
+    none = jnp.full(1, jnp.inf)
+    low = jax.lax.cummax(jnp.concatenate([-none, jnp.where(new, edges, -jnp.inf)]))
+    high = jax.lax.cummin(jnp.concatenate([edges, none]), reverse=True)
+    middle = (jnp.sum(jnp.where(new, sorted_n[1:], 0.0)) + sorted_n[0]) / count
+    back = jnp.argsort(order)
+    return Values(few, count, middle, width, low[back], high[back])
+
+
+def _of_numbers(signal: str, columns: str, epoch: int | str, steps: int, own: bool) -> Attack:
     """``posterior`` of labels that are numbers."""
     if signal in BITS or epoch == "votes":
         raise ValueError(
@@ -244,7 +315,7 @@ def _of_numbers(signal: str, columns: str, epoch: int | str, steps: int) -> Atta
     def noisy_labels(view: View) -> tuple[Array, Array]:
         """n [N] without its unit, and which rows were sent."""
         if signal == "entries":
-            return residuals(view, epoch, own=True)
+            return residuals(view, epoch, own)
         g, sent = core.received(view, epoch)
         g = jnp.where(sent[:, None], g, 0.0)
         return core.multiply(g, directions(unit(g), 1))[:, 0], sent
@@ -266,14 +337,40 @@ def _of_numbers(signal: str, columns: str, epoch: int | str, steps: int) -> Atta
             x[:, rows], n[None, rows], weights[rows], knobs["ridge"], steps
         )
         mean = model.logits(x)[0]
-        noise = 1 / (2 + (knobs["epsilon"] * knobs["spread"]) ** 2)
-        tau = jnp.sqrt(jnp.maximum(variance(n - mean) - 2 * noise, 1e-3))
-        return core.scored((mean + shrunk(n - mean, tau, jnp.sqrt(noise)))[:, None], sent)
+        r, epsilon = n - mean, knobs["epsilon"]
+        left = variance(r)
+        values = values_of(n, sent)
+        odds = jnp.expm1(jnp.minimum(epsilon, 80.0))  # which float32 holds
+        about = (mean - values.middle) * (odds + values.count) / jnp.maximum(odds, 1e-6)
 
-    reads = ("columns", "gradients", *["embeddings", "order"] * (signal == "entries"))
-    knobs = {"epsilon": 1.0, "ridge": 3.0, "spread": 1 / 6}
+        def of_laplace(spread: Array) -> tuple[Array, Array]:
+            noise = 1 / (2 + (epsilon * spread) ** 2)
+            tau = jnp.sqrt(jnp.maximum(left - 2 * noise, 1e-3))
+            log_f, away = laplace_mean(r, tau, jnp.sqrt(noise))
+            return jnp.sum(weights * log_f), mean + away
+
+        def of_bins(spread: Array) -> tuple[Array, Array]:
+            t = spread * jnp.where(values.width > 0, values.width, 1.0)
+            seen, theta = bins_mean(values.middle + about, values.low, values.high, t, odds)
+            return jnp.sum(weights * seen), theta
+
+        def likeliest(law: Callable[[Array], tuple[Array, Array]]) -> Array:
+            likelihood, theta = jax.lax.map(law, jnp.array(SPREADS))
+            return theta[jnp.argmax(likelihood)]
+
+        score = jnp.where(values.few & (odds > 0), likeliest(of_bins), likeliest(of_laplace))
+        return core.scored(score[:, None], sent)
+
+    in_entries = signal == "entries"
+    reads = (
+        "columns",
+        "gradients",
+        *["embeddings"] * (in_entries and own),
+        *["order"] * in_entries,
+    )
+    knobs = {"epsilon": 1.0, "ridge": 3.0}
     of_epoch = core.reads_epoch(epoch, adaptive=True)
     return Attack(run, SIGNALS[signal], knobs, steps=steps, reads=reads, **of_epoch)
 
 
-ROW = AttackRow(posterior, widest=core.WIDEST, rule=2, cost=core.SOLVE, not_for_numbers="")
+ROW = AttackRow(posterior, widest=core.WIDEST, rule=3, cost=core.SOLVE, not_for_numbers="")
