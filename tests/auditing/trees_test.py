@@ -23,7 +23,7 @@ GRID = """
 def get_config():
     return {"boosting": {"rounds": 3, "depth": 2}, "grid": %s}
 """
-OF_TREES = suite.OF_TREES  # which a fixture replaces
+OF_TREES = dict(suite.TREES)  # which a fixture replaces
 DEFENSES = {"label_dp": {"epsilon": 0.1}, "first_trees": {"alone": (1, 2)}}
 
 
@@ -36,6 +36,7 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(suite.TREES, "classification", of_trees)
         of_numbers = {**of_trees, "direct": {"epoch": 0}}
+        of_numbers["posterior"] = suite.TREES["regression"]["posterior"]
         patch.setitem(suite.TREES, "regression", of_numbers)
         patch.setattr(survey, "_revealing", lambda dataset, owners: [])
         patch.setattr(survey, "_reach", lambda dataset, owners: ({}, ()))
@@ -137,6 +138,11 @@ def test_numbers_are_audited_with_plain_gradients_and_with_encrypted_ones(tmp_pa
     leaks = plain.attack_rows("direct").groupby("method")["leak"].max()
     assert leaks["undefended"] == 1
     assert leaks["label_dp"] < 0.9
+    weighed = plain.attack_rows("posterior").groupby("method")["leak"].max()
+    assert weighed["label_dp"] > leaks["label_dp"] + 0.02
+    of = families.Applying(plain.judged.experiment, plain.judged.sweep.header, ["no_split"], {})
+    assert "posterior" in of.families("no_split", "")
+    assert plain.verdicts().set_index("method")["known_by"].all()
     facts, trials = plain.judged.facts, plain.results.to_pandas().set_index("method")
     assert (facts.scale, facts.utility) == ("concordance", "R²")
     assert trials.loc["undefended", "test_r2"] > max(0.3, trials.loc["label_dp", "test_r2"])
@@ -164,12 +170,13 @@ def test_a_graph_of_nodes_reads_the_paths_of_all_trees(tmp_path):
 def test_attacks_that_need_gradients_are_skipped_where_these_are_encrypted():
     """An attack that ran on zeros would be constant, hence not tried, and the answer would stay open."""
     encrypted = types.SimpleNamespace(missing=("gradients",), trees=True)
-    for name, options in OF_TREES.items():
-        static = {k: as_axis(v) for k, v in options.items() if k in attacks.TABLE[name].options}
-        for chosen in combinations(static, name):
-            attack = attacks.TABLE[name]((suite.BOTTOM,), 2, **chosen)
-            needs = name in ("direct", "node_posterior")
-            assert bool(jobs._lacking(attack, encrypted)) == needs, (name, chosen)
+    for classes, task in ((2, "classification"), (1, "regression")):
+        for name, options in OF_TREES[task].items():
+            static = {k: as_axis(v) for k, v in options.items() if k in attacks.TABLE[name].options}
+            for chosen in combinations(static, name):
+                attack = attacks.TABLE[name]((suite.BOTTOM,), classes, **chosen)
+                needs = name in ("direct", "node_posterior", "posterior")
+                assert bool(jobs._lacking(attack, encrypted)) == needs, (name, chosen)
 
 
 def test_candidates_are_grown_on_seeds_that_follow(finished, monkeypatch):
@@ -282,4 +289,5 @@ def test_arguments_of_the_other_kind_of_audit_are_refused(changes, says, tmp_pat
 
 
 def test_the_families_that_apply_to_trees_are_those_of_their_suite():
-    assert {*OF_TREES} == families.OF_TREES
+    for task, of_numbers in (("classification", False), ("regression", True)):
+        assert {*OF_TREES[task]} == families.OF_TREES[of_numbers]

@@ -162,11 +162,12 @@ OF_TREES: Mapping[str, Mapping[str, Any]] = {
     "reader": {"learner": ("extra trees", "logistic"), "blocks": ("all", "exchange")},
 }
 """The attacks on a federation of trees, of which paths through nodes are the embeddings. An audit of trees
-gives ``node_posterior`` the epsilons of its grid."""
+gives ``node_posterior``, or ``posterior`` of numbers, the epsilons of its grid."""
 TREES_OF_NUMBERS: Mapping[str, Mapping[str, Any]] = {
     "direct": {"epoch": (0, "mean")},
     "cohabitation": OF_TREES["cohabitation"],
     "node_spreading": OF_TREES["node_spreading"],
+    "posterior": {"columns": "ranks", "epoch": 0, "own": False},
     "probe": {"inputs": "embeddings"},
     "ranks": {"learner": ("kernel", "ridge"), "blocks": ("all", "exchange")},
     "reader": {"learner": ("extra trees", "ridge"), "blocks": ("all", "exchange")},

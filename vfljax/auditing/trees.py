@@ -6,8 +6,7 @@ and by the label party alone, for its utility.
 Defenses that show fewer nodes hide nothing that an attacker could know of them, so that ``cohabitation`` and
 ``node_spreading``, which read all nodes that are told, count as knowing them. So they do for randomized labels
 if gradients are encrypted: what is left in sight are nodes, and no node is read otherwise for them. If
-gradients are sent plainly, ``node_posterior`` knows randomized labels, and it alone. Of numbers the larger
-noisy label is the likelier larger one, so that ``direct``, which reads it, knows the noise too.
+gradients are sent plainly, ``node_posterior`` knows randomized labels, and it alone; of numbers ``posterior``.
 
 A decision has ``SEEDS`` seeds of its own, which follow the audit's: undefended and the candidates are grown on
 them and attacked in ``WORKDIR/decided/no_split``, which is looked at once. Its limits are those of several
@@ -65,7 +64,7 @@ BOUNDS = "Methods that randomize labels are left out: of numbers they need label
 OF_NODES = (Knower("cohabitation"), Knower("node_spreading"))
 OF_NOISY_LABELS = {
     "classification": (Knower("node_posterior"),),
-    "regression": (Knower("direct"), *OF_NODES),
+    "regression": (Knower("posterior"),),
 }
 
 
@@ -231,11 +230,11 @@ def request_of(
     randomized = [name for name, of in grid.points.items() if "epsilon" in of[0]]
     epsilons = {knobs["epsilon"] for name in randomized for knobs in grid.points[name]} - {np.inf}
     noisy = OF_NOISY_LABELS[tasks.of(classes).name]
-    posterior = {"node_posterior": {"epsilon": (*sorted(epsilons),)}} if epsilons else {}
+    knobs = {knower.attack: {"epsilon": (*sorted(epsilons),)} for knower in noisy if epsilons}
     return WireRequest(
         methods=methods,
         known=most,
-        knobs=posterior,
+        knobs=knobs,
         alone=alone,
         known_by={
             name: noisy if of.plain and name in randomized else OF_NODES for name in grid.points

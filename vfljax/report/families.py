@@ -21,10 +21,14 @@ BOTTOM = MLP((4,), 4)  # stands for the attackers' bottom where only an attack's
 OF_UPLOADS = {"swapping": "swap"}
 """Attacks that read what one upload alone leaves in the exchange."""
 
-OF_TREES = frozenset(
-    {"direct", "cohabitation", "node_posterior", "node_spreading", "probe", "ranks", "reader"}
-)
-"""Attacks on trees, of which paths through nodes are the embeddings. The others read what networks send."""
+OF_TREES = {
+    of_numbers: frozenset(
+        {"direct", "cohabitation", "node_spreading", "probe", "ranks", "reader", posterior}
+    )
+    for of_numbers, posterior in ((False, "node_posterior"), (True, "posterior"))
+}
+"""Attacks on trees, of which paths through nodes are the embeddings, by whether labels are numbers. The others
+read what networks send."""
 
 
 class Applying:
@@ -80,7 +84,7 @@ class Applying:
             return False
         federations, reads = needs
         if self._trees:  # what gradients that are encrypted rule out was skipped
-            return name in OF_TREES and bool({*kinds} & federations)
+            return name in OF_TREES[self._classes == 1] and bool({*kinds} & federations)
         return bool({*kinds} & federations) and reads <= self._reads
 
 
