@@ -52,7 +52,7 @@ def test_labels_are_standardized_by_the_training_rows_of_each_seed():
         ({"grid": {"dp": {"label_dp": {"epsilon": 1.0, "mechanism": "laplace"}}}}, "label_range"),
         ({"grid": {"dp": {"label_dp": {"epsilon": 1.0}}}, **RANGE}, "is for classes"),
         ({"data": {"label_range": (5.0, 1.0)}}, "config.data.label_range=(5.0, 1.0) is no range"),
-        ({"data": {"label_range": (500.0, 600.0)}}, "makes all labels equal: they are from 25 to"),
+        ({"data": {"label_range": (500.0, 600.0)}}, "makes all labels equal: give bounds"),
         ({"attacks": {"cosine": {"known": 1}}}, "labels are fewer than 2"),
         (
             {"training": {"class_weights": (1.0, 2.0)}},
@@ -79,7 +79,11 @@ def test_labels_are_clipped_before_they_are_standardized():
     plan = make_plan(parse(changed(**RANGE)))
     labels = plan.dataset.labels
     assert (labels.min(), labels.max()) == RANGE["data"]["label_range"]
-    assert "are clipped" in plan.dataset.notes[-1]
+    low, high = RANGE["data"]["label_range"]
+    said = f"Labels are clipped to {low:g} to {high:g}, also those of validation and test rows."
+    assert plan.dataset.notes[-1] == said  # no count or number of the labels themselves
+    wide = make_plan(parse(changed(data={"label_range": (low - 1e4, high + 1e4)})))
+    assert "are clipped" in wide.dataset.notes[-1]  # also where none is, which would say so
     np.testing.assert_allclose(
         plan.table.label_mean[0], labels[plan.splits[0].train].mean(), rtol=1e-6
     )
@@ -124,6 +128,9 @@ def test_label_dp_of_numbers_is_one_program_whose_epsilon_the_report_has(tmp_pat
     page = report_of(tmp_path)
     assert "posterior odds at most" in page
     assert "accuracy at most" not in page
+    assert "no canaries and no best guess" in page
+    assert "from canaries" not in page
+    assert "best guess from the noisy label alone" not in page
 
 
 def test_a_report_of_numbers_has_concordances_and_r2(tmp_path):

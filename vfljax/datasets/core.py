@@ -216,16 +216,14 @@ def clipped(dataset: Dataset, label_range: Sequence[float]) -> Dataset:
         raise UserError(what, field=field, value=given, remedy="leave it out")
     labels = np.clip(dataset.labels, np.float32(given[0]), np.float32(given[1]))
     if labels.min() == labels.max():
-        remedy = f"they are from {dataset.labels.min():g} to {dataset.labels.max():g}"
+        remedy = "give bounds within which labels lie"
         raise UserError("makes all labels equal", field=field, value=given, remedy=remedy)
-    outside = int(np.sum(labels != dataset.labels))
-    if not outside:
-        return dataset
-    what = f"{outside:,} of {len(labels):,} labels are clipped to {given[0]:g} to {given[1]:g}"
+    # how many labels are clipped, or whether any is, depends on labels, and notes go to reports
+    what = f"labels are clipped to {given[0]:g} to {given[1]:g}"
     sources = [
         s._replace(note=f"{s.note}; {what}") if s.read_as == "label" else s for s in dataset.sources
     ]
-    notes = (*dataset.notes, f"{what}.")
+    notes = (*dataset.notes, f"{what.capitalize()}, also those of validation and test rows.")
     return dataset._replace(labels=labels, notes=notes, sources=tuple(sources))
 
 

@@ -18,6 +18,10 @@ They read labels in their own unit. What they return is standardized by its own 
 so that the true labels' moments, by which labels are standardized elsewhere, take no part in training.
 Predictions are scaled back where they are judged.
 
+What eps does not cover of numbers: rows are divided, and known labels drawn, by tenths of the true labels
+(``vfljax.datasets.strata``), and passive parties see which rows are for training. A federation would divide its
+rows without labels. Those of validation and test rows are clipped too: R² and errors are of clipped labels.
+
 A row's label is drawn ONCE for the whole training: fresh draws in every epoch would spend eps in every epoch.
 Later slots and the label party's teacher see the randomized labels only; metrics alone see the true ones.
 
@@ -403,7 +407,7 @@ ROW = DefenseRow(
         lambda options: options.get("guarantee") != "none",
         guess_text,
         f"Label DP {LEARNS} Attacks that use features may exceed what the noisy label alone gives "
-        "without breaking the guarantee; the table below has both.",
+        "without breaking the guarantee; the table below has the strongest.",
         unbound="no guarantee (its prior has seen the raw labels)",
     ),
 )

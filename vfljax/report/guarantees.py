@@ -35,6 +35,11 @@ from vfljax.report.points import members, points_of
 from vfljax.report.words import NONE, apart, figure
 
 PLACE = ["configuration", "defense"]
+OF_NUMBERS = (
+    "Labels are numbers, of which no canaries and no best guess are defined. ε bounds by how much what an "
+    "attacker sees changes the odds of two numbers within the bounds that were given. It sets no limit to a "
+    "concordance, because columns may predict numbers. Strongest attack: its concordance."
+)
 CROSSING = 0.001
 """The probability below which an accuracy is said to be above what a guarantee allows."""
 
@@ -228,6 +233,8 @@ def bound_table(judged: Judged) -> pd.DataFrame:
             for x in found["epsilon"]
         ]
         table["beyond M at most"] = [figure(math.tanh(x / 4), 3) for x in found["epsilon"]]
+    if judged.facts.classes == 1:
+        table = table.iloc[:, [0, 1, 3]]
     table.index = pd.MultiIndex.from_frame(found[PLACE])
     panels = [panel for panel in PANELS if panel in {*judged.leading["panel"]}]
     for panel in panels if measured else ():
@@ -254,6 +261,8 @@ def bound_table(judged: Judged) -> pd.DataFrame:
 def caption(judged: Judged) -> str:
     """Returns how to read the table; "" if no configuration with a guarantee was attacked."""
     without = _measured_without(judged) if len(lines(judged)) else None
+    if judged.facts.classes == 1 and len(guarantees(judged)):
+        return OF_NUMBERS
     if without is None:
         return ""
     return (
