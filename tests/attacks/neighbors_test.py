@@ -100,6 +100,21 @@ def test_equal_rows_are_neighbors_and_few_rows_have_fewer():
     np.testing.assert_allclose(product, (1 - np.eye(5)) / 4, atol=1e-6)
 
 
+def test_of_equally_near_rows_those_of_least_number_are_taken_across_groups():
+    """Against a stable sort, on a grid whose distances float32 has exactly; ties are in far more groups of
+    rows than neighbors are taken."""
+    grid = np.random.default_rng(0).integers(0, 3, size=(ROWS, 4)).astype(np.float32)
+    ends, squared = harness.quick_jit(neighbors.nearest)(grid, SOME)
+    expected = ((grid[:, None] - grid) ** 2).sum(axis=2)
+    expected[:, ~SOME] = np.inf
+    np.fill_diagonal(expected, np.inf)
+    order = np.argsort(expected, axis=1, kind="stable")[:, : neighbors.NEAREST]
+    tied = np.sort(expected, axis=1)
+    assert np.mean(tied[:, neighbors.NEAREST - 1] == tied[:, neighbors.NEAREST]) > 0.8
+    np.testing.assert_array_equal(ends[SOME], order[SOME])
+    np.testing.assert_array_equal(squared[SOME], np.take_along_axis(expected, order, 1)[SOME])
+
+
 def test_a_row_far_from_all_others_still_reads_its_neighbors(x):
     far = np.float32(x[:1] + 100)
     classes = np.zeros((ROWS + 1, CLASSES), np.float32)

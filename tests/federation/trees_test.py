@@ -123,6 +123,26 @@ def test_trees_of_numbers_are_split_where_the_squared_error_gains_most(numbers):
     assert len({*zip(told, left)}) == 2  # rows are divided alike
 
 
+def test_a_leaf_of_numbers_has_the_shrunken_mean_of_its_residuals(numbers):
+    """XGBoost's weight -G / (H + 1), times the learning rate: the mean with one row of 0 beside."""
+    columns, _ = numbers
+    federation = grown_numbers(numbers, rounds=2, depth=2, learning_rate=0.3)
+    frame = federation.booster.trees_to_dataframe()
+    f = np.zeros(len(columns))
+    for tree in range(2):
+        leaf = frame.query(f"Tree == {tree} and Feature == 'Leaf'")
+        assert len(leaf) == 4
+        residual, start = federation.labels - f, f
+        after = trees.probabilities(federation, columns, tree + 1)[:, 0]
+        added = np.round(after - start, 5)
+        for value in np.unique(added):
+            rows = added == value
+            expected = 0.3 * residual[rows].sum() / (rows.sum() + 1)
+            assert value == pytest.approx(expected, abs=2e-5)
+        assert len(np.unique(added)) == 4
+        f = np.float64(after)
+
+
 def test_predictions_of_numbers_are_in_their_unit_and_approach_them(numbers):
     columns, labels = numbers
     away = [
@@ -146,12 +166,18 @@ def test_numbers_are_randomized_on_bins_of_their_range(numbers):
     law = reference.law(np.asarray(bins.bin_of), epsilon)[int(64 * 21 / 30)]
     assert law.argmax() == own
     assert stats.chisquare(counts, law * 20000).pvalue > 1e-3
-    # labels beyond the bounds count as these
-    beyond = [
-        trees.noisy_numbers(np.full(50, of), epsilon, bounds, np.random.default_rng(0))
-        for of in (70.0, 99.0)
-    ]
-    np.testing.assert_array_equal(beyond[0][0], beyond[1][0])
+    # labels beyond the bounds count as these, and the moments that they move take no part
+    low, high = np.quantile(numbers[1], [0.2, 0.8])
+    clipped = np.clip(numbers[1], low, high)
+    moved = np.where(numbers[1] > high, 1e4, clipped)
+    assert clipped.std() < moved.std() / 10
+    found, other = (
+        trees.noisy_numbers(of, epsilon, (low, high), np.random.default_rng(0))
+        for of in (clipped, moved)
+    )
+    assert len(np.unique(found[0])) > 1
+    np.testing.assert_array_equal(found[0], other[0])
+    assert found[1] == other[1]
     nothing, _ = trees.noisy_numbers(numbers[1], 0.0, bounds, np.random.default_rng(0))
     assert not nothing.any()  # one value for all
     exact, _ = trees.noisy_numbers(numbers[1], np.inf, (), np.random.default_rng(0))

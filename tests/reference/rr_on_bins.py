@@ -33,6 +33,26 @@ def error(bin_of, values, prior, epsilon):
     return float(prior @ (law(bin_of, epsilon) * (values[None] - y[:, None]) ** 2).sum(axis=1))
 
 
+def cost(prior, epsilon, first, end):
+    """What the interval of cells first, ..., end - 1 adds to the error, times e^eps + d - 1."""
+    y = (np.arange(len(prior)) + 0.5) / len(prior)
+    w = prior * np.where(
+        (first <= np.arange(len(prior))) & (np.arange(len(prior)) < end), math.exp(epsilon), 1
+    )
+    return float(w @ (y - w @ y / w.sum()) ** 2)
+
+
+def least_errors(prior, epsilon):
+    """The least expected squared error of a division into 1, 2, ..., G intervals."""
+    cells = len(prior)
+    costs = {(a, b): cost(prior, epsilon, a, b) for b in range(cells + 1) for a in range(b)}
+    best, found = {0: 0.0}, []
+    for d in range(1, cells + 1):
+        best = {b: min(best[a] + costs[a, b] for a in best if a < b) for b in range(d, cells + 1)}
+        found.append(best[cells] / (math.exp(epsilon) + d - 1))
+    return np.array(found)
+
+
 def least_error(prior, epsilon):
     """The least expected squared error of all divisions."""
     every = (np.asarray(of) for of in divisions(len(prior)))
