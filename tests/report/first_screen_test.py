@@ -49,7 +49,7 @@ def row(screen, name):
             "Switch on noise.",
         ),
         (({"probe/mean": 0.61}, PROTECTS), {}, "Nothing to protect: no attack reads more than"),
-        (({"probe/mean": 0.61, "norm": [NAN] * 5}, PROTECTS), {}, "Switch on noise."),
+        (({"probe/mean": 0.63, "norm": [NAN] * 5}, PROTECTS), {}, "Switch on noise."),
         (({"probe/mean": SMALL}, BARE), {}, "No defense that was tried protects and keeps the"),
         ((BARE, PROTECTS), {"seeds": 1}, "Open: 1 seed allows no limits."),
         ((BARE,), {}, "Open: no defense was tried."),
@@ -329,12 +329,16 @@ def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypa
 def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):
     judged = made(BARE, command="vfljax.run_sweep", workdir="runs/a b")
     assert more_seeds(judged, 9) == (
-        'vfljax.run_sweep({**vfljax.load("runs/a b").config, "seeds": 9}, "runs/a b-9-seeds")'
+        'vfljax.run_sweep({**vfljax.load("runs/a b").config, "seeds": 9, "first_seed": 15}, '
+        '"runs/a b-9-seeds")'
     )
     assert parse({**store.load(STORED).config, "seeds": 9}).seeds == 9
     (tmp_path / "config.py").touch()  # an audit writes the config of its own sweep
     audit = made(BARE, command="vfljax audit --data=t.csv", workdir=str(tmp_path))
-    assert f"--config={tmp_path}/config.py --config.seeds=9" in more_seeds(audit, 9)
+    fresh = "--config.seeds=9 --config.first_seed="
+    assert f"--config={tmp_path}/config.py {fresh}" in more_seeds(audit, 9)
+    again = more_seeds(made(BARE, command=f"{COMMAND} --config.first_seed=1"), 9)
+    assert again.count("first_seed") == 1
     plugin = made(BARE, command="vfljax sweep --config 'a b.py' --plugin b.py --plugin mine.py")
     words = shlex.split(more_seeds(plugin, 9))
     assert "--config=a b.py" in words
@@ -372,13 +376,13 @@ def test_how_sure_an_answer_is_names_what_its_limits_are_corrected_for():
         decided = judged.decisions["split"]._replace(**values)
         return row(the(judged._replace(decisions={"split": decided})), "Sure")
 
-    assert sure() == "5 seeds; limits are corrected for 1 point (at most 5 % false)."
-    none = sure(answer=Answer.NONE_PROTECTS, point=None)
-    assert none == "5 seeds; limits are corrected for 1 point."
-    assert "corrected for 3 candidates and 3 looks" in sure(stage2=True, candidates=3)
-    assert "at most 10 % false" in sure(stage2=True, candidates=3)
-    assert "false" not in sure(stage2=True, candidates=4)
-    assert "false" not in sure(stage2=True, candidates=3, answer=Answer.NONE_PROTECTS, point=None)
+    corrected = "5 seeds; limits are corrected for 1 point and further looks"
+    assert sure() == f"{corrected} (at most 5 % false)."
+    assert sure(answer=Answer.NONE_PROTECTS, point=None) == f"{corrected}."
+    assert "corrected for 3 candidates and 3 looks" in sure(stage2=True, corrected=3)
+    assert "at most 10 % false" in sure(stage2=True, corrected=3)
+    assert "false" not in sure(stage2=True, corrected=4)
+    assert "false" not in sure(stage2=True, corrected=3, answer=Answer.NONE_PROTECTS, point=None)
     assert "undefended alone" in sure(stage2=True, candidates=0)
     alone = sure(stage2=True, fresh=judged.decisions["split"].point)
     assert alone == "left open by 5 seeds; 5 fresh seeds alone, one look at 95 %."

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tests.sweeps import columns
+from vfljax.report import judged as judging
 from vfljax.report.families import Applying
 from vfljax.report.frames import Facts, Frames
 from vfljax.report.judged import Judged, decided, judge_frames
@@ -113,7 +114,7 @@ def made(
       knobs: columns of the trials.
       command: of the sweep's header.
       workdir: the sweep's folder.
-      config: fields of the experiment.
+      config: fields of the experiment. The points that are planned are those of ``configurations``.
       balance: the number of rows of each class.
       rows: columns of the rows of attacks.
       entries: further ones of ``store.attack_summary``.
@@ -139,5 +140,6 @@ def made(
     stored = StoredSweep(pathlib.Path(workdir), header, results, pa.table({}))
     found = judge_frames(stored, parse(CONFIG | (config or {})), frames)
     none = mock.patch.object(Applying, "families", return_value=frozenset())
-    with none if every_family else contextlib.nullcontext():
+    points = mock.patch.object(judging, "planned_points", return_value=len(configurations) - 1)
+    with points, none if every_family else contextlib.nullcontext():
         return decided(found)

@@ -23,7 +23,7 @@ from vfljax.report import decision, lower_limits
 from vfljax.report.decision import Criterion
 from vfljax.report.frames import read_frames
 from vfljax.report.judge import judge
-from vfljax.report.judged import judged, seeds_explored
+from vfljax.report.judged import judged, look_at
 from vfljax.report.next_command import remaining
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK
@@ -121,6 +121,9 @@ def rejecting(folder: pathlib.Path) -> Rejected:
     denied by how much the attacks leak that were run so far, at the limits that deny points. It judges once for
     each shards that are asked for, as all cheap attacks on these are done before the first dear one.
 
+    Seeds of stages that are not complete count here, as they do not in an answer: a point on which dear attacks
+    were not run is incomplete, so that it cannot be switched on, and the answer denies it anew or is open.
+
     Args:
       folder: of the audit.
     """
@@ -130,7 +133,7 @@ def rejecting(folder: pathlib.Path) -> Rejected:
         del shards
         sweep = store.load(folder)
         frames = read_frames(sweep, experiment_of(sweep))
-        facts, looks = frames.facts, len(seeds_explored(sweep.header))
+        facts, looks = frames.facts, 2 ** look_at(frames, sweep.header)
         level = decision.level(decision.DENYING, looks)
         verdicts = judge(frames.rows, frames.trials, facts, level)
         return frozenset(

@@ -7,17 +7,24 @@ of seeds,
     level = 1 - .05 / (j k)    of each limit (Bonferroni),
 
 so that it switches on a point that is not good, at any look, with a probability of .05 at most. If seeds were
-set aside for it (``stage2``), k are the points that were trained on them, at least ``CANDIDATES``, and j is the
-number of ``LOOKS``; otherwise all points of the sweep compete, at as many looks as its stages end after
-different numbers of seeds, such as 3 and 5 of an audit. A stage that is not complete adds no seeds to a
-decision, however often its command is continued. Each part of a decision spends .05 of its own: the seeds that
-explored, which may close the answer at once, those that were set aside, and fresh seeds of one point. A
-decision of the first two is thus false with a probability of .10 at most, and of all three with .15. Where all
-candidates are denied and others join, each further round adds .05 at most.
+set aside for it (``stage2``), k are the points that are trained on them, at least ``CANDIDATES``, and j is the
+number of ``LOOKS``. Otherwise all points of the sweep compete, also those that are not trained or attacked yet:
+a budget that ends sooner corrects for no fewer. How often a sweep is extended by further seeds is not known
+when it is first looked at, so that its n-th look spends .05 / 2^n: j is 2^n, and all looks spend less than .05.
+Its looks are at the numbers of seeds after which its stages end, such as 3 and 5 of an audit. The seeds of a
+later stage that is not complete do not count, nor do those of a first one before all seeds of a point were
+attacked, however often the command is continued. Points that are added at a number of seeds that was looked at
+before may spend that look's share again.
+
+Each part of a decision spends .05 of its own: the seeds that explored, which may close the answer at once,
+those that were set aside, and fresh seeds of one point. The first two thus switch on what is not good with a
+probability of .10 at most, and all three with .15. Where all candidates are denied and others join, each
+further round adds .05 at most. A sweep in another folder is another decision.
 
 *No defense* is false if it denies a good point. It denies all, so that only the criteria that may deny this one
-point add up, and not the points: ``DENYING`` limits. Points that did not compete for seeds set aside are denied
-at the level 1 - .05 / (``DENYING`` j) on the seeds that explored, the others at the level above.
+point add up, and not the points: ``DENYING`` limits. Points that compete are denied at the level above of
+max(k, ``DENYING``), and those that did not compete for seeds set aside at that of ``DENYING``, on the seeds
+that explored. So this answer is false with a probability of .05 in each part too, where some point is good.
 
 Let *holds* be said of a point that at this level protects from what
 was tried, or whose leak is at most what the user accepts, and whose cost is kept or cannot be known. It is
@@ -93,6 +100,7 @@ class Reason(enum.StrEnum):
     UNFINISHED = "points or attacks were not reached"
     NOT_ASKED = "no seeds were set aside for a decision"
     CUT_OFF = "the time was over before all looks at seeds that were set aside were taken"
+    STUCK = "units of the seeds that were set aside failed, or need a plugin that is not in use"
     NEXT = "all points that competed are denied, and others are left"
     NO_CANDIDATE = (
         "points are not denied, and none of them is promising enough for seeds of its own"
@@ -116,9 +124,9 @@ class Criterion(enum.StrEnum):
 class Evidence(NamedTuple):
     """What is decided on, of one panel, at the headline's number of known labels."""
 
-    # of the sweep, undefended among them; if seeds were set aside, at the limits that deny points without such
+    # of the sweep, undefended among them, at the limits that deny: on the seeds of ``final`` if they compete
     points: Sequence[Row]
-    final: Sequence[Row]  # those that compete, and undefended, at the decision's limits
+    final: Sequence[Row]  # those that compete, and undefended, at the limits that switch on
     goal: Goal
     # families that apply and lack, by configuration of ``final``
     untried: Mapping[int, frozenset[str]] = {}
@@ -126,9 +134,11 @@ class Evidence(NamedTuple):
     unfinished: bool = False
     unreached: bool = False  # whether the sweep has points that are not trained or not attacked yet
     looks_left: bool = False  # whether looks at seeds that were set aside are planned and not taken
+    stuck: bool = False  # whether units failed without which they cannot be taken
     fresh: Sequence[Row] = ()  # on fresh seeds, by ``--confirm``
     diverged: bool = False  # whether all trials did
     level: float = LEVEL  # of the limits of ``final``
+    corrected: int = 1  # the points for which that level is corrected
 
 
 class Decided(NamedTuple):
@@ -152,6 +162,7 @@ class Decided(NamedTuple):
     stage2: bool = False
     candidates: int = 0  # points that competed
     competing: frozenset[int] = frozenset()  # their configurations
+    corrected: int = 1  # the points for which limits are corrected: those that are planned
 
     @property
     def closed(self) -> bool:
@@ -258,7 +269,9 @@ def decide(of: Evidence) -> Decided:
     points = [*final, *(v for v in of.points if v["defenses"] and v["configuration"] not in known)]
     points = [v for v in points if not math.isnan(v["leak"])]
     out = Decided(Answer.OPEN, bare=bare, stage2=of.stage2, candidates=len(final))
-    out = out._replace(competing=frozenset(v["configuration"] for v in final))
+    competing = frozenset(v["configuration"] for v in final)
+    out = out._replace(competing=competing, corrected=of.corrected)
+    rejected = {v["configuration"] for v in of.points if v["defenses"] and denied(v, goal)}
     if of.diverged or (bare is None and not points):
         return out._replace(reason=Reason.DIVERGED if of.diverged else Reason.NO_FIGURES)
     if bare is None:
@@ -285,7 +298,7 @@ def decide(of: Evidence) -> Decided:
         return out._replace(reason=Reason.NO_BASELINE)
     if not points:
         return out._replace(reason=Reason.UNFINISHED if of.unfinished else Reason.NO_DEFENSE)
-    undecided = tuple(v for v in points if not denied(v, goal))
+    undecided = tuple(v for v in points if v["configuration"] not in rejected)
     if not undecided and not lacking and not of.unreached:
         return out._replace(answer=Answer.NONE_PROTECTS)
     # figures of the seeds that explored do not stand beside those of the seeds that decide
@@ -302,8 +315,9 @@ def decide(of: Evidence) -> Decided:
         out = out._replace(untried=lacking, untried_on=holding[0])
     if of.unfinished and not of.stage2:  # attacks that lack may be those that were not reached
         return out._replace(reason=Reason.UNFINISHED)
+    cut_off = Reason.STUCK if of.stuck else Reason.CUT_OFF
     if of.looks_left and not of.stage2:
-        return out._replace(reason=Reason.CUT_OFF)
+        return out._replace(reason=cut_off)
     if lacking:
         leading = holding[0] if holding else leading
         return out._replace(reason=Reason.FAMILIES, leading=leading)
@@ -312,10 +326,10 @@ def decide(of: Evidence) -> Decided:
     left = next_candidates(out, goal)
     if not of.stage2:
         return out._replace(reason=Reason.NOT_ASKED if left else Reason.NO_CANDIDATE)
-    if all(denied(v, goal) for v in final):
+    if rejected >= competing:
         return out._replace(reason=Reason.NEXT if left else Reason.NO_CANDIDATE)
-    cut_off = of.looks_left and any(may_settle(v, out) for v in undecided)
-    return out._replace(reason=Reason.CUT_OFF if cut_off else Reason.LIMITS)
+    promising = of.looks_left and any(may_settle(v, out) for v in undecided)
+    return out._replace(reason=cut_off if promising else Reason.LIMITS)
 
 
 def _rival(best: Row, whole: Sequence[Row], final: Sequence[Row], of: Evidence) -> Row | None:

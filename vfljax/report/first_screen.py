@@ -113,7 +113,7 @@ def _why_open(of: Decided, judged: Judged) -> str:
     reason, leading = of.reason, of.leading
     if reason is Reason.NO_UNDEFENDED:
         return "without undefended nothing shows what a defense takes away"
-    if reason is Reason.FEW_SEEDS:
+    if reason is Reason.FEW_SEEDS and not judged.sweep.unfinished:
         seeds = int(of.bare["seeds"]) if of.bare else 0
         return f"{count(seeds, 'seed')} allow{'s' * (seeds == 1)} no limits"
     if reason is Reason.NO_BASELINE:
@@ -132,13 +132,15 @@ def _why_open(of: Decided, judged: Judged) -> str:
         tried = len(of.untried_on["tried"]) if of.untried_on else 0
         names = f" (not {listed(sorted(of.untried))})" if lacking <= 2 else ""
         return f"{tried} of {tried + lacking} families of attacks that apply were tried{names}"
-    if reason is Reason.UNFINISHED:
+    if reason in (Reason.FEW_SEEDS, Reason.UNFINISHED):
         return f"the time was over, and {remaining(judged)}"
     if reason is Reason.NOT_ASKED:
         return f"no seeds were set aside to decide among {count(of.candidates, 'point')}"
     if reason is Reason.CUT_OFF:
         seeds = int(of.bare["seeds"]) if of.bare and of.stage2 else 0
         return f"the time was over after {seeds} of the seeds that were set aside to decide"
+    if reason is Reason.STUCK:
+        return reason.value
     if reason is Reason.NEXT:
         denied_ = f"{count(of.candidates, 'candidate')} denied, and " * bool(of.candidates)
         return f"{denied_}{count(len(of.undecided), 'point')} not judged on seeds of their own"

@@ -36,6 +36,7 @@ import numpy as np
 import pandas as pd
 
 from vfljax import defenses, store
+from vfljax.attacking.run import can_run
 from vfljax.config import Config
 from vfljax.plugins.described import is_recorded
 from vfljax.report import decision
@@ -46,6 +47,7 @@ from vfljax.report.judge import judge
 from vfljax.report.limits import FEWEST_SEEDS, LEVEL
 from vfljax.report.points import members, members_of, points_of, same_points
 from vfljax.store import StoredSweep
+from vfljax.store.claims import TRIES
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.sweep.grid import configurations, experiment_of
 
@@ -117,16 +119,19 @@ def _stage2(folder: pathlib.Path) -> Judged | None:
     frames = looked_at(read_frames(sweep, experiment), seeds, experiment.first_seed)
     if not (frames.trials["defenses"] == "").any():
         return None
-    plain = judge_frames(sweep, experiment, frames, published=False)
-    return judge_frames(
-        sweep, experiment, frames, _level_of_stage2(plain, folder.name), published=False
-    )
+    level = decision.level(_competing(experiment, stage2=True), len(LOOKS))
+    return judge_frames(sweep, experiment, frames, level, published=False)
 
 
-def _level_of_stage2(competing: Judged, panel: str) -> float:
-    """Returns the level of the limits of points that have seeds of their own. More may join until there are
-    ``CANDIDATES``."""
-    return level_of(competing, panel, len(LOOKS), decision.CANDIDATES)
+def planned_points(experiment: Config) -> int:
+    """Returns the number of a sweep's points of defenses, those that are not trained or attacked yet too."""
+    return int((configurations(experiment)["defenses"] != "").sum())
+
+
+def _competing(experiment: Config, stage2: bool) -> int:
+    """Returns for how many points the limits of a decision among those of a sweep are corrected. If they have
+    seeds of their own, more may join until there are ``CANDIDATES``."""
+    return max(planned_points(experiment), decision.CANDIDATES if stage2 else 1)
 
 
 def looked_at(frames: Frames, seeds: Mapping[str, int], first: int) -> Frames:
@@ -145,14 +150,6 @@ def looked_at(frames: Frames, seeds: Mapping[str, int], first: int) -> Frames:
     rows = frames.rows
     rows = rows[rows["seed"] < rows["configuration"].map(ends).fillna(end.max())]
     return frames._replace(rows=rows, trials=trials)
-
-
-def level_of(competing: Judged, panel: str, looks: int, least: int = 1) -> float:
-    """Returns the level of the limits of a decision among the points of a sweep that were attacked, which count
-    as ``least`` at least."""
-    of = competing.leading
-    points = (of["panel"] == panel) & (of["defenses"] != "") & of["leak"].notna()
-    return decision.level(max(int(points.sum()), least), looks)
 
 
 def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str, int]:
@@ -183,18 +180,28 @@ def seeds_looked_at(folder: pathlib.Path, header: Mapping[str, Any]) -> dict[str
 def decided(found: Judged) -> Judged:
     """Returns a judged sweep with the decision on each panel, and what is recommended."""
     decisions, facts = {}, found.facts
-    explored, frames = len(seeds_explored(found.sweep.header)), _explored(found)
+    frames = _explored(found)
+    # each look spends half of what the one before did
+    explored = 2 ** look_at(frames, found.sweep.header)
     diverged = bool(len(found.trials)) and bool(found.trials["diverged"].all())
     for panel in found.trials["panel"].unique():
-        competing = found.stage2.get(panel, found)
-        parts, points = (found.sweep, found.experiment, frames), found.verdicts
-        if panel in found.stage2:
-            level, final = _level_of_stage2(competing, panel), elsewhere(found, competing)
-            denying = decision.level(decision.DENYING, explored)
-            points = judge_frames(*parts, denying, published=False).verdicts
+        competing, stage2 = found.stage2.get(panel, found), panel in found.stage2
+        parts = found.sweep, found.experiment, frames
+        corrected = _competing(competing.experiment, stage2)
+        denying = max(corrected, decision.DENYING)
+        if stage2:
+            level, final = decision.level(corrected, len(LOOKS)), elsewhere(found, competing)
+            others = decision.level(decision.DENYING, explored)
+            points = judge_frames(*parts, others, published=False).verdicts
+            points = points[~points["configuration"].isin(final["configuration"])]
+            own = competing.sweep, competing.experiment, competing.frames
+            at = decision.level(denying, len(LOOKS))
+            denied = elsewhere(found, judge_frames(*own, at, published=False))
         else:
-            level = level_of(found, panel, explored)
+            level = decision.level(corrected, explored)
             final = judge_frames(*parts, level, published=False).verdicts
+            points, at = final.iloc[:0], decision.level(denying, explored)
+            denied = judge_frames(*parts, at, published=False).verdicts if at > level else final
         applying = Applying(
             competing.experiment,
             competing.sweep.header,
@@ -207,17 +214,21 @@ def decided(found: Judged) -> Judged:
         }
         decisions[panel] = decision.decide(
             Evidence(
-                points=decision.of_panel(points, facts.known, panel),
+                points=[
+                    v for of in (denied, points) for v in decision.of_panel(of, facts.known, panel)
+                ],
                 final=rows,
                 goal=facts.goal,
                 untried=untried,
-                stage2=panel in found.stage2,
+                stage2=stage2,
                 unfinished=bool(found.sweep.unfinished),
                 unreached=bool(found.sweep.unfinished) and _unreached(found, panel),
                 looks_left=looks_left(found, panel),
+                stuck=stuck(found.sweep.workdir / STAGE2 / panel),
                 fresh=decision.of_panel(found.confirmed, facts.known, panel),
                 diverged=diverged,
                 level=level,
+                corrected=corrected,
             )
         )
     chosen = {(panel, of.point["configuration"]) for panel, of in decisions.items() if of.point}
@@ -236,14 +247,38 @@ def seeds_explored(header: Mapping[str, Any]) -> list[int]:
 
 
 def _explored(found: Judged) -> Frames:
-    """Returns the frames of a sweep without the seeds of stages that are not complete. A method's first seeds
-    stay: before their attacks are all run, points can be denied."""
-    counts = seeds_explored(found.sweep.header)
-    if len(counts) == 1:
+    """Returns the frames of a sweep without the seeds of stages that are not complete.
+
+    The first look at a point is taken once some attack was run on each of its seeds that has not diverged:
+    before all attacks are run, points can be denied. Until then two of its seeds stay, which have no limits.
+    """
+    if not found.sweep.unfinished:
         return found.frames
+    first, begins = seeds_explored(found.sweep.header)[0], found.experiment.first_seed
     done = seeds_looked_at(found.sweep.workdir, found.sweep.header)
-    seeds = {name: max(of, counts[0]) for name, of in done.items()}
-    return looked_at(found.frames, seeds, found.experiment.first_seed)
+    seeds = {name: max(of, first) for name, of in done.items()}
+    frames = looked_at(found.frames, seeds, begins)
+    rows, trials, place = frames.rows, frames.trials, ["configuration", "panel"]
+    run = (rows["role"] == "attack") & (rows["leak"].notna() | (rows["settled_by"] != ""))
+    reached = pd.concat(
+        [rows.loc[run, [*place, "seed"]], trials.loc[trials["diverged"], [*place, "seed"]]]
+    )
+    counts = reached.groupby(place)["seed"].nunique()
+    begun = counts.index[counts < first]
+
+    def kept(of: pd.DataFrame) -> pd.DataFrame:
+        late = of["seed"] >= begins + FEWEST_SEEDS - 1
+        return of[~(late & pd.MultiIndex.from_frame(of[place]).isin(begun))]
+
+    return frames._replace(rows=kept(rows), trials=kept(trials))
+
+
+def look_at(frames: Frames, header: Mapping[str, Any]) -> int:
+    """Returns the number, from 1, of the look that is taken at the seeds that explored: at the most seeds that
+    a point of a defense has."""
+    of = frames.trials[frames.trials["defenses"] != ""]
+    most = of.groupby("configuration")["seed"].nunique().max()
+    return max(sum(seeds <= most for seeds in seeds_explored(header)), 1)
 
 
 def looks_left(found: Judged, panel: str) -> bool:
@@ -253,6 +288,18 @@ def looks_left(found: Judged, panel: str) -> bool:
     if header is None:
         return False
     return min(seeds_looked_at(folder, header).values()) < header["config"]["seeds"]
+
+
+def stuck(folder: pathlib.Path) -> bool:
+    """Returns whether units of a sweep were given up, or are of an attack of which this process has no code;
+    False for a folder without a sweep."""
+    header = store.header_of(folder)
+    left = [] if header is None else store.units_of(header)
+    return any(
+        not can_run(unit, header or {}) or len(store.failures(folder, unit.name)) >= TRIES
+        for unit in left
+        if not store.finished(folder, unit.name)
+    )
 
 
 def _unreached(found: Judged, panel: str) -> bool:

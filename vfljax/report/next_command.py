@@ -9,7 +9,7 @@ from typing import NamedTuple
 from vfljax import store
 from vfljax.errors import short_path
 from vfljax.report.decision import CANDIDATES, LOOKS, Answer, Decided, Reason
-from vfljax.report.fresh import SEEDS, seeds_for
+from vfljax.report.fresh import MOST, SEEDS, first_seed, seeds_for
 from vfljax.report.judged import STAGE2, Judged
 from vfljax.report.not_run import reached
 from vfljax.report.words import count
@@ -33,9 +33,9 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ..
         return (Suggestion(what + _takes(judged, panel, 2, SEEDS), on_sweep(judged, "confirm")),)
     if decided.answer is not Answer.OPEN:
         return ()
-    if reason is Reason.UNFINISHED:
+    if reason is Reason.UNFINISHED or (reason is Reason.FEW_SEEDS and judged.sweep.unfinished):
         return (continued(judged),)
-    if reason is Reason.CUT_OFF:
+    if reason in (Reason.CUT_OFF, Reason.STUCK):
         return (_looked_on(judged, panel),)
     if reason is Reason.FEW_SEEDS:
         more = more_seeds(judged, 5)
@@ -77,7 +77,7 @@ def _of_trees(judged: Judged, decided: Decided) -> tuple[Suggestion, ...]:
         return ()
     if decided.reason is Reason.UNFINISHED:
         return (continued(judged),)
-    if decided.reason is Reason.CUT_OFF:
+    if decided.reason in (Reason.CUT_OFF, Reason.STUCK):
         return (_looked_on(judged, NO_SPLIT),)
     if decided.reason in (Reason.NOT_ASKED, Reason.FAMILIES) and not decided.stage2:
         words = [*_without(shlex.split(judged.sweep.header["command"]), "nodecide"), "--decide"]
@@ -182,8 +182,9 @@ def _minutes_left(judged: Judged) -> float:
 
 
 def more_seeds(judged: Judged, seeds: int) -> str:
-    """Returns the command that trains the same sweep with more seeds, in a folder of its own; "" for a recorded
-    exchange, of which more runs are needed.
+    """Returns the command that trains the same sweep on more seeds, in a folder of its own; "" for a recorded
+    exchange, of which more runs are needed. The seeds are fresh, so that its decision owes nothing to looks
+    that were taken.
 
     The stored command is repeated if it names a config. An audit has written one of its own sweep. From
     Python, the config is read from the stored sweep.
@@ -193,16 +194,20 @@ def more_seeds(judged: Judged, seeds: int) -> str:
         return ""
     folder, given = str(short_path(sweep.workdir)), dict(_pairs(sweep.header["command"]))
     target = f"{folder}-{seeds}-seeds"
+    first = first_seed(judged) + MOST * bool(len(judged.confirmed))
     config, changes = given.get("config", ""), []
     if (sweep.workdir / "config.py").exists():
         config = f"{folder}/config.py"
     elif not config:
-        changed = f'{{**vfljax.load("{folder}").config, "seeds": {seeds}}}'
+        fresh = f'"seeds": {seeds}, "first_seed": {first}'
+        changed = f'{{**vfljax.load("{folder}").config, {fresh}}}'
         return f'vfljax.run_sweep({changed}, "{target}")'
     else:
-        fields = [name for name in given if name.startswith("config.") and name != "config.seeds"]
+        own = ("config.seeds", "config.first_seed")
+        fields = [name for name in given if name.startswith("config.") and name not in own]
         changes = [f"--{name}={given[name]}" for name in fields]
-    words = [f"--config={config}", *changes, f"--config.seeds={seeds}", f"--workdir={target}"]
+    changes += [f"--config.seeds={seeds}", f"--config.first_seed={first}"]
+    words = [f"--config={config}", *changes, f"--workdir={target}"]
     plugins = _plugins(sweep.header["command"])
     return shlex.join([*_program(judged, "sweep"), *words, *plugins])
 

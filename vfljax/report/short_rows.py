@@ -6,7 +6,6 @@ import math
 
 from vfljax.report.criteria import keeps, why
 from vfljax.report.decision import CANDIDATES, ERROR, LOOKS, Answer, Reason, failed
-from vfljax.report.judged import seeds_explored
 from vfljax.report.limits import FEWEST_SEEDS, of_row
 from vfljax.report.next_command import grown, settle
 from vfljax.report.panel import Panel, attackers, counts_tried
@@ -85,18 +84,16 @@ def sure_text(p: Panel) -> str:
     elif d.stage2 and not d.candidates:
         text = f"{count(seeds, 'seed')} were set aside for undefended alone"
     elif d.stage2:
-        competing = max(d.candidates, CANDIDATES)
         text = (
             f"{count(seeds, 'seed')} were set aside to decide; limits are corrected for "
-            f"{count(competing, 'candidate')} and {len(LOOKS)} looks"
+            f"{count(d.corrected, 'candidate')} and {len(LOOKS)} looks"
         )
-        if d.answer is Answer.SWITCH_ON and competing == CANDIDATES:
+        if d.answer is Answer.SWITCH_ON and d.corrected == CANDIDATES:
             most = share(2 * ERROR)
             text += f" (at most {most} false, the look at the seeds that explored included)"
     else:
-        text = f"{count(seeds, 'seed')}; limits are corrected for {count(d.candidates, 'point')}"
-        looks = len(seeds_explored(p.judged.sweep.header))
-        text += f" and {looks} looks" * (looks > 1)
+        text = f"{count(seeds, 'seed')}; limits are corrected for {count(d.corrected, 'point')}"
+        text += " and further looks"
         text += f" (at most {share(ERROR)} false)" * (d.answer is Answer.SWITCH_ON)
     if d.fresh is not None and d.fresh is not d.point and d.point is not None:
         again = failed(d.fresh, p.facts.goal)
