@@ -7,7 +7,9 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from tests import harness
+from tests.attacks import cases
 from tests.reference import neighbors as reference
+from vfljax import attacks
 from vfljax.attacks import neighbors
 
 ROWS, CLASSES = 300, 3  # more rows than ``AT_ONCE``, and no multiple of it
@@ -54,6 +56,13 @@ def test_propagation_agrees_with_a_dense_solve_on_rows_of_which_some_are_not_usa
         expected[SOME] = reference.propagate(s, y[SOME], alpha)
         left = np.linalg.norm((1 - alpha) * y - expected) / T(1 / alpha) if alpha else 0.0
         assert np.linalg.norm(found - expected) < left + 1e-6 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("name", ["spreading", "node_spreading", "node_posterior"])
+def test_products_leave_little_at_the_largest_alpha_that_is_allowed(name):
+    options = {"smooth": "graph"} if name == "node_posterior" else {}
+    _, largest = attacks.TABLE[name](cases.ONE_BOTTOM, 2, **options).ranges["alpha"]
+    assert 1 / T(1 / largest) < 0.07
 
 
 def test_several_draws_are_propagated_at_once_as_columns_or_mapped(x):

@@ -127,7 +127,7 @@ def node_posterior(bottoms: Bottoms, num_classes: int, *, smooth: str = "nodes")
         run,
         (NO_SPLIT,),
         {"epsilon": 1.0, **NODE_WEIGHTS, **({"alpha": ALPHA} if on_graph else {})},
-        ranges={"first": (0.0, 2.0), **({"alpha": (0.0, 0.999)} if on_graph else {})},
+        ranges={"first": (0.0, 2.0), **({"alpha": (0.0, 0.99)} if on_graph else {})},
         adaptive=True,
         reads=(*GRAPH_READS, "columns", "gradients") if on_graph else ("gradients", "nodes"),
         epoch=None,

@@ -115,7 +115,7 @@ def node_spreading(bottoms: Bottoms, num_classes: int, *, blocks: str = "all") -
         run,
         (NO_SPLIT,),
         {**core.KNOWN, **NODE_WEIGHTS, "alpha": ALPHA},
-        ranges={"first": (0.0, 2.0), "alpha": (0.0, 0.999)},
+        ranges={"first": (0.0, 2.0), "alpha": (0.0, 0.99)},
         baselines=("logistic",),
         adaptive=True,
         reads=(*GRAPH_READS, "columns") if BLOCKS[blocks] else GRAPH_READS,
