@@ -154,7 +154,7 @@ def test_divergence_is_dated_to_the_first_epoch_whose_loss_is_not_finite():
     record = training.Record((), (), nothing, nothing, (), loss, loss, pooled)
     figures = {"inverted": np.array([0, 0, 1])}
     rows = [
-        shard_trainer._row(trial, "0", member, figures, record, finite, 1.0)
+        shard_trainer._row(trial, "0", member, figures, record, finite, 1.0, "train_accuracy")
         for member, finite in enumerate((False, False, True))
     ]
     assert [row["diverged_epoch"] for row in rows] == [1, 3, None]
@@ -206,7 +206,8 @@ def test_exhausted_memory_halves_the_settings_at_once_for_good_and_the_figures_s
     monkeypatch.setattr(store, "write_shard", killed)
     with pytest.raises(KeyboardInterrupt):
         sweeps.train(workdir, FOUR)
-    exhausts = "{}: 4 trials at once exhaust the device's memory, goes on with 2\n".format
+    why = "RESOURCE_EXHAUSTED: Out of memory allocating"
+    exhausts = f"{{}}: 4 trials at once do not fit ({why}), goes on with 2\n".format
     assert exhausts("undefended-no_split") in capsys.readouterr().err
     assert store.width_of_shard(workdir, shard) == 1
     monkeypatch.setattr(store, "write_shard", written)

@@ -231,4 +231,4 @@ def joint(
     )
 
 
-ROW = AttackRow(joint, widest=core.WIDEST, rule=3, cost=core.TRAIN, not_for_numbers="")
+ROW = AttackRow(joint, widest=core.WIDEST, rule=2, cost=core.TRAIN, not_for_numbers="")

@@ -373,4 +373,4 @@ def _of_numbers(signal: str, columns: str, epoch: int | str, steps: int, own: bo
     return Attack(run, SIGNALS[signal], knobs, steps=steps, reads=reads, **of_epoch)
 
 
-ROW = AttackRow(posterior, widest=core.WIDEST, rule=3, cost=core.SOLVE, not_for_numbers="")
+ROW = AttackRow(posterior, widest=core.WIDEST, rule=2, cost=core.SOLVE, not_for_numbers="")
