@@ -10,7 +10,7 @@ from tests.report.made import BARE, COMMAND, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
-from vfljax.report import next_command, terminal, verdict_tables
+from vfljax.report import first_screen, next_command, terminal, verdict_tables
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.first_screen import answers
 from vfljax.report.next_command import more_seeds
@@ -283,7 +283,7 @@ def test_commands_are_spelled_as_the_user_spelled_his():
     assert of.command == 'vfljax.run_sweep(None, "runs/x", confirm=True)'
 
 
-def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command():
+def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command(monkeypatch):
     command = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
     given = "vfljax audit --budget 1m --data=t.csv --parties='a: x; b: y' --workdir=w"
     judged = made(BARE, {"probe/mean": WIDE}, command=given)
@@ -299,6 +299,14 @@ def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command():
     assert shlex.split(of.command) == shlex.split(f"{command} --budget=5m")
     # 24 trials at one second, and as many seconds of the attack's as there are
     assert screen.answer == "Open: the time was over, and 1 of 3 points remain, about 1 min."
+    monkeypatch.setattr(first_screen, "stuck", lambda folder: True)  # more time would not do
+    answer = the(left).answer
+    assert answer.startswith("Open: parts failed, or need a plugin that is not in use, and 1 of 3")
+    # of two seeds that a stage which is not complete leaves, more seeds are not what lacks
+    decided = decided._replace(reason=Reason.FEW_SEEDS)
+    sweep = left.sweep._replace(unfinished=("2 of 10 shards are not trained",))
+    screen = the(left._replace(decisions={"split": decided}, sweep=sweep))
+    assert (screen.answer, screen.settle) == (answer, (of,))
 
 
 @pytest.mark.parametrize("stage2", [False, True])
@@ -317,10 +325,14 @@ def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypa
         of = of._replace(reason=Reason.CUT_OFF, stage2=stage2, bare={**of.bare, "seeds": seeds})
         with monkeypatch.context() as patch:
             patch.setattr(next_command.store, "header_of", lambda folder: header)
-            screen = the(judged._replace(decisions={"split": of}, stage2=own))
+            cut_off = judged._replace(decisions={"split": of}, stage2=own)
+            stuck = of._replace(reason=Reason.STUCK)
+            screen = the(cut_off)
+            failed = the(cut_off._replace(decisions={"split": stuck}))
         assert screen.answer == (
             f"Open: the time was over after {seeds} of the seeds that were set aside to decide."
         )
+        assert (failed.answer, failed.settle) == (f"Open: {Reason.STUCK.value}.", screen.settle)
         (suggested,) = screen.settle
         assert f"at up to {12 - seeds} further seeds ({2 * (12 - seeds)} trials" in suggested.why
         assert shlex.split(suggested.command) == shlex.split(expected)

@@ -14,7 +14,7 @@ from vfljax.report.criteria import why
 from vfljax.report.decision import Answer, Decided, Reason, Row, denied
 from vfljax.report.details import details
 from vfljax.report.frames import Facts
-from vfljax.report.judged import Judged
+from vfljax.report.judged import Judged, stuck
 from vfljax.report.next_command import Suggestion, continued, on_sweep, remaining, settle
 from vfljax.report.panel import TITLES, Panel, counts_tried, panel_of
 from vfljax.report.ruler import Ruler
@@ -133,7 +133,11 @@ def _why_open(of: Decided, judged: Judged) -> str:
         names = f" (not {listed(sorted(of.untried))})" if lacking <= 2 else ""
         return f"{tried} of {tried + lacking} families of attacks that apply were tried{names}"
     if reason in (Reason.FEW_SEEDS, Reason.UNFINISHED):
-        return f"the time was over, and {remaining(judged)}"
+        failed = stuck(judged.sweep.workdir)
+        what = (
+            "parts failed, or need a plugin that is not in use" if failed else "the time was over"
+        )
+        return f"{what}, and {remaining(judged)}"
     if reason is Reason.NOT_ASKED:
         return f"no seeds were set aside to decide among {count(of.candidates, 'point')}"
     if reason is Reason.CUT_OFF:
