@@ -6,7 +6,7 @@ import pytest
 
 from tests.datasets.refusals import refused
 from vfljax.datasets import load, prepared
-from vfljax.datasets.core import Dataset, PartyColumns
+from vfljax.datasets.core import Dataset, PartyColumns, clipped
 from vfljax.datasets.label_permutation import equal_scores, permute_labels
 from vfljax.datasets.splits import split_rows
 from vfljax.datasets.strata import class_counts, strata, stratified
@@ -24,6 +24,10 @@ def test_a_label_of_numbers_is_kept_as_it_is():
     np.testing.assert_array_equal(data.labels, np.float32([1.5, -2, 1000, 0, 0.25, 7]))
     assert "of numbers from -2 to 1000" in data.notes[0]
     assert from_frame(AMOUNTS.assign(y=range(6)), label="y").num_classes == 6
+    bounded = clipped(data, (0.0, 10.0))
+    (label,) = [source for source in bounded.sources if source.read_as == "label"]
+    assert label.note == "of numbers, clipped to 0 to 10"
+    assert not [note for note in bounded.notes if "1000" in note]  # it would tell the largest label
 
 
 @pytest.mark.parametrize(

@@ -218,12 +218,15 @@ def clipped(dataset: Dataset, label_range: Sequence[float]) -> Dataset:
     if labels.min() == labels.max():
         remedy = "give bounds within which labels lie"
         raise UserError("makes all labels equal", field=field, value=given, remedy=remedy)
-    # how many labels are clipped, or whether any is, depends on labels, and notes go to reports
-    what = f"labels are clipped to {given[0]:g} to {given[1]:g}"
+    # which labels are clipped, and the least and the largest, depends on labels, and notes go to reports
+    bounds = f"clipped to {given[0]:g} to {given[1]:g}"
+    of_label = [s for s in dataset.sources if s.read_as == "label"]
+    private = {f"the label {s.name!r} is {s.note}" for s in of_label}
     sources = [
-        s._replace(note=f"{s.note}; {what}") if s.read_as == "label" else s for s in dataset.sources
+        s._replace(note=f"of numbers, {bounds}") if s in of_label else s for s in dataset.sources
     ]
-    notes = (*dataset.notes, f"{what.capitalize()}, also those of validation and test rows.")
+    said = f"Labels are {bounds}, also those of validation and test rows."
+    notes = (*(of for of in dataset.notes if of.removesuffix(".") not in private), said)
     return dataset._replace(labels=labels, notes=notes, sources=tuple(sources))
 
 

@@ -25,9 +25,11 @@ class Suggestion(NamedTuple):
 
 def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ...]:
     """Returns the command that goes on from a decision; () where there is none."""
+    reason = decided.reason
     if _recorded(judged):  # more runs must be recorded, unless this library grows them
         return _of_trees(judged, decided) if grown(judged) else ()
-    reason = decided.reason
+    if judged.experiment.reproduces and reason in (Reason.NOT_ASKED, Reason.FAMILIES, Reason.NEXT):
+        return ()  # a paper's settings are not decided on
     if decided.answer is Answer.SWITCH_ON and decided.point and not decided.fresh:
         what = f"This judges {decided.point['label']} alone again on {count(SEEDS, 'fresh seed')}"
         return (Suggestion(what + _takes(judged, panel, 2, SEEDS), on_sweep(judged, "confirm")),)
