@@ -105,8 +105,8 @@ def seen(stored: Stored, rows: Sequence[Mapping[str, Any]]) -> Iterator[Seen]:
             continue
         agreed = Agreed(specs[row["shard"]].batch_size)
         for attackers in attackers_of(stored, row["federation"]):
-            given = attack_input(stored.begun.workdir, row, "", {}, attackers, False, mates=True)
-            view = jax.device_get(view_of(given, common[attackers], agreed))
+            recorded = attack_input(stored.begun.workdir, row, "", {}, attackers, False, mates=True)
+            view = jax.device_get(view_of(recorded, common[attackers], agreed))
             yield Seen(row, attackers, view, common[attackers])
 
 

@@ -38,8 +38,8 @@ def test_a_published_test_part_is_where_test_rows_come_from():
     assert [len(part) for part in some[:3]] == [60, 20, 40]
     assert test[some.test].all()
     assert not test[some.train].any()
-    said = "120 training and 80 test rows"
-    refused(split_rows, made(test=test), 0, 0.5, 0.2, 90, match=said)
+    message = "120 training and 80 test rows"
+    refused(split_rows, made(test=test), 0, 0.5, 0.2, 90, match=message)
 
 
 @pytest.mark.parametrize("share", [(0.7, 0.15, 0.15), (0.6, 0.2, 0.2)])
@@ -78,8 +78,8 @@ def test_groups_differ_by_seed_and_too_few_of_them_are_refused():
     assert one.validation[:3].tolist() == [192, 190, 194]
     assert one.test[:3].tolist() == [196, 198, 199]
     halves = made(groups=(np.arange(200) // 100).astype(np.int32))
-    said = "0 rows of other groups are left for a part of 100"
-    refused(split_rows, halves, 0, 100, 50, 50, match=said)
+    message = "0 rows of other groups are left for a part of 100"
+    refused(split_rows, halves, 0, 100, 50, 50, match=message)
 
 
 def test_groups_of_one_label_are_stratified_and_a_rare_class_is_in_every_part():
@@ -120,11 +120,11 @@ def test_shares_that_sum_to_one_use_every_row_and_leftovers_of_a_few_rows_do_no_
 
 @pytest.mark.parametrize("rare", [1, 2])
 def test_a_class_of_too_few_rows_for_each_part_is_named(rare):
-    said = f"class no has {rare} rows and none of the .*: leave them out"
+    message = f"class no has {rare} rows and none of the .*: leave them out"
     for most in (splits.MANY, 10):
         with mock.patch.object(splits, "MANY", most):
             dataset = few([60, rare], classes=("yes", "no"))
-            refused(split_rows, dataset, 0, 0.6, 0.2, 0.2, match=said)
+            refused(split_rows, dataset, 0, 0.6, 0.2, 0.2, match=message)
 
 
 @pytest.mark.parametrize("grouped", [False, True])

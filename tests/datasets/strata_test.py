@@ -31,7 +31,7 @@ def test_a_label_of_numbers_is_kept_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("y", "options", "said"),
+    ("y", "options", "message"),
     [
         (["1.5", "high", "2"], {"task": "regression"}, "'high', which is no finite number"),
         (["1.5", "1e39", "2"], {"task": "regression"}, "which is no finite number"),
@@ -47,8 +47,8 @@ def test_a_label_of_numbers_is_kept_as_it_is():
         (["1.5", "0.5", "2"], {}, "give task=regression to keep the numbers, or bins=2"),
     ],
 )
-def test_what_is_no_label_of_numbers_is_refused(y, options, said):
-    refused(from_frame, pd.DataFrame({"a": range(3), "y": y}), label="y", **options, match=said)
+def test_what_is_no_label_of_numbers_is_refused(y, options, message):
+    refused(from_frame, pd.DataFrame({"a": range(3), "y": y}), label="y", **options, match=message)
 
 
 def test_classes_are_their_own_strata_and_numbers_have_their_tenths():

@@ -195,12 +195,12 @@ def test_what_the_labels_or_the_mechanism_rule_out_is_refused_in_one_line():
     bounds = {"label_range": jnp.float32(RANGE), "shares_of_range": jnp.zeros(4)}
     numbers = TrainingData(jnp.zeros(4), None, 1, **bounds)
     classes = TrainingData(jnp.zeros(4, jnp.int32), None, 3)
-    for mechanism, data, said in (
+    for mechanism, data, message in (
         ("laplace", classes, "is for labels that are numbers, and the data has 3 classes"),
         ("rr_on_bins", numbers._replace(label_range=None), "label_range"),
         ("randomized_response", numbers, "is for classes, and these labels are numbers"),
     ):
-        with pytest.raises(ValueError, match=said) as error:
+        with pytest.raises(ValueError, match=message) as error:
             label_dp(1.0, mechanism=mechanism).init(KEY, data)
         assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match=r"^masses='1:2' is not read by laplace: leave it out"):

@@ -79,12 +79,12 @@ def test_bounds_and_methods_without_a_panel_are_said():
 
 def test_of_numbers_no_attack_is_advised_that_is_of_classes():
     knobs = {"dcor.alpha": [NAN, 0.1]}
-    for facts, said in (
+    for facts, message in (
         (FACTS, "one of correlation does"),
         (FACTS._replace(classes=1), "no attack takes dcor into account that is defined for labels"),
     ):
         judged = made(BARE, PROTECTS, defenses=("dcor",), knobs=knobs, facts=facts)
-        assert said in " ".join(not_run.not_attacked(judged))
+        assert message in " ".join(not_run.not_attacked(judged))
 
 
 def test_assumptions_name_the_parties_the_class_and_the_guarantees():

@@ -43,7 +43,7 @@ def test_labels_are_standardized_by_the_training_rows_of_each_seed():
 
 
 @pytest.mark.parametrize(
-    ("groups", "said"),
+    ("groups", "message"),
     [
         ({"model": {"task": "classification"}}, "config.model.task='classification' is not the"),
         ({"grid": {"kdk": {"kdk": {"epsilon": 0.3, "k": 2}}}}, "kdk='kdk' is not for labels"),
@@ -60,12 +60,12 @@ def test_labels_are_standardized_by_the_training_rows_of_each_seed():
         ),
     ],
 )
-def test_what_needs_classes_is_refused_in_one_line(groups, said):
+def test_what_needs_classes_is_refused_in_one_line(groups, message):
     from vfljax.sweep.known import check_known_labels
 
     with pytest.raises(UserError) as error:
         check_known_labels(make_plan(parse(changed(**groups))))
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -80,8 +80,8 @@ def test_labels_are_clipped_before_they_are_standardized():
     labels = plan.dataset.labels
     assert (labels.min(), labels.max()) == RANGE["data"]["label_range"]
     low, high = RANGE["data"]["label_range"]
-    said = f"Labels are clipped to {low:g} to {high:g}, also those of validation and test rows."
-    assert plan.dataset.notes[-1] == said  # no count or number of the labels themselves
+    message = f"Labels are clipped to {low:g} to {high:g}, also those of validation and test rows."
+    assert plan.dataset.notes[-1] == message  # no count or number of the labels themselves
     wide = make_plan(parse(changed(data={"label_range": (low - 1e4, high + 1e4)})))
     assert "are clipped" in wide.dataset.notes[-1]  # also where none is, which would say so
     np.testing.assert_allclose(

@@ -225,8 +225,8 @@ def clipped(dataset: Dataset, label_range: Sequence[float]) -> Dataset:
     sources = [
         s._replace(note=f"of numbers, {bounds}") if s in of_label else s for s in dataset.sources
     ]
-    said = f"Labels are {bounds}, also those of validation and test rows."
-    notes = (*(of for of in dataset.notes if of.removesuffix(".") not in private), said)
+    note_of_bounds = f"Labels are {bounds}, also those of validation and test rows."
+    notes = (*(of for of in dataset.notes if of.removesuffix(".") not in private), note_of_bounds)
     return dataset._replace(labels=labels, notes=notes, sources=tuple(sources))
 
 
