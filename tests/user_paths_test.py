@@ -12,7 +12,7 @@ from tests.refusals import refused as says
 from tests.stored_sweep import FIXTURE
 from tests.sweeps import tiny
 from vfljax import datasets, store
-from vfljax.api.audit import parties_of
+from vfljax.api.partitioned_table import parties_of, partitioned_table
 from vfljax.config import from_file, located
 from vfljax.datasets import prepared
 from vfljax.datasets.wire import wire
@@ -22,7 +22,7 @@ from vfljax.store import checkpoint
 
 CONFIG = "def get_config(variant=''):\n    return {'name': 'mine', 'notes': (variant,)}\n"
 URI = "s3://bucket/x"
-AUDITED = {"label": "y", "parties": "bank: a; telco: b", "say": print}
+AUDITED = {"label": "y", "parties": "bank: a; telco: b"}
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ DOORS = {
     "load": lambda p: vfljax.load(p),
     "run_sweep": lambda p: vfljax.run_sweep(tiny(), p),
     "a config": lambda p: vfljax.run_sweep(p, "new"),
-    "an audit": lambda p: vfljax.audit("x.csv", workdir=p, **AUDITED),
-    "its table": lambda p: vfljax.audit(p, workdir="new", **AUDITED),
+    "an audit": lambda p: vfljax.audit(partitioned_table("x.csv", **AUDITED), p, say=print),
+    "its table": lambda p: partitioned_table(p, **AUDITED),
     "its parties": lambda p: parties_of(f"{p}.json"),
     "attack_wire": lambda p: vfljax.attack_wire("x.npz", p),
     "its wire": lambda p: vfljax.attack_wire(p, "new"),

@@ -75,10 +75,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vfljax import attacks, config, datasets, defenses, errors, models, plugins, testing, types
     from vfljax.api.attack import attack, attack_wire
-    from vfljax.api.audit import audit
+    from vfljax.api.audit import audit, audit_trees
     from vfljax.api.data import data
     from vfljax.api.forms import VERDICTS, compare
     from vfljax.api.loading import load
+    from vfljax.api.partitioned_table import partitioned_table
     from vfljax.api.sweep import run_sweep
     from vfljax.api.verify import verify
     from vfljax.auditing import suite
@@ -94,6 +95,7 @@ __all__ = [
     "attack_wire",
     "attacks",
     "audit",
+    "audit_trees",
     "chain",
     "compare",
     "config",
@@ -103,6 +105,7 @@ __all__ = [
     "errors",
     "load",
     "models",
+    "partitioned_table",
     "plugins",
     "run_sweep",
     "suite",
@@ -121,10 +124,12 @@ _NAMES = {
     "attack": "vfljax.api.attack",
     "attack_wire": "vfljax.api.attack",
     "audit": "vfljax.api.audit",
+    "audit_trees": "vfljax.api.audit",
     "chain": "vfljax.defenses",
     "compare": "vfljax.api.forms",
     "data": "vfljax.api.data",
     "load": "vfljax.api.loading",
+    "partitioned_table": "vfljax.api.partitioned_table",
     "run_sweep": "vfljax.api.sweep",
     "use_this_machine": "vfljax.machine",
     "verify": "vfljax.api.verify",

@@ -241,8 +241,10 @@ def _flags() -> str:
 {MADE}
 
 In a checkout `python -m launch.NAME` runs `vfljax NAME`, and `launch.reproduce` runs the tables of papers.
-`--help` prints the same list. The functions `vfljax.run_sweep`, `attack`, `attack_wire`, `audit`, `data` and
-`verify` take the same arguments; `--data` of an audit is its argument `table`.
+`--help` prints the same list. The functions `vfljax.run_sweep`, `attack`, `attack_wire`, `data` and `verify`
+take the same arguments. Those of an audit are divided: `vfljax.partitioned_table` takes what the table is,
+`vfljax.config.Goal` what is required of a defense, and `vfljax.audit`, or `vfljax.audit_trees` in place of
+`--trees`, the others.
 
 Switches are written `--name` or `--noname`. Several values are separated by commas, or the flag is repeated.
 Options such as `--option` are written `name=value`, once for each, or as one JSON object. A command with

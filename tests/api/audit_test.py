@@ -1,5 +1,6 @@
 """The arguments of an audit, and the one line that refuses what cannot be meant."""
 
+import functools
 import math
 
 import numpy as np
@@ -7,8 +8,12 @@ import pytest
 
 from tests.auditing.survey_test import PARTIES, values, written
 from tests.refusals import refused
-from vfljax.api.audit import _attackers, audit, parties_of, seconds_of
-from vfljax.auditing import run
+from vfljax.api import commands
+from vfljax.api.audit import _attackers, audit, seconds_of
+from vfljax.api.commands import COMMANDS
+from vfljax.api.flags import parsed, taken
+from vfljax.api.partitioned_table import parties_of, partitioned_table
+from vfljax.config import Goal
 from vfljax.errors import UserError
 
 OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
@@ -17,7 +22,7 @@ OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"table": None}, "table is needed"),
+        ({"data": None}, "data is needed"),
         ({"label": ""}, "label is empty"),
         ({"label": "pa"}, "column in label 'pa'"),
         ({"parties": ["age", "pay"]}, "parties is of type list"),
@@ -31,9 +36,8 @@ OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
         ({"known": -1}, "known=-1"),
         ({"seeds": 0}, "seeds=0"),
         ({"budget": "soon"}, "budget='soon'"),
-        ({"max_leak": 1.5}, "max_leak=1.5"),
-        ({"max_cost": -0.1}, "max_cost=-0.1"),
-        ({"keep_gain": math.nan}, "keep_gain=nan"),
+        ({"goal": Goal(max_leak=1.5)}, "max_leak=1.5"),
+        ({"goal": {"max_leak": 0.5}}, "goal is of type dict"),
         ({"option": {"label": "y"}}, "option names a label"),
         ({"option": {"drop": "zz*"}}, "column in drop= 'zz*'"),
         ({"workdir": "t.csv"}, "is a file"),
@@ -42,9 +46,10 @@ OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
 def test_an_argument_that_cannot_be_meant_is_named(tmp_path, monkeypatch, changes, says):
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "t.csv", values())
-    given = {"table": "t.csv", "label": "y", "parties": PARTIES, "workdir": "w"}
+    given = {"data": "t.csv", "label": "y", "parties": PARTIES, "workdir": "w", **changes}
     with refused(says):
-        audit(**{**given, **changes}, say=lambda line: None)
+        table = partitioned_table(**taken(partitioned_table, given))
+        audit(table, **given, say=lambda line: None)
     assert not (tmp_path / "w" / "sweep.json").exists()
 
 
@@ -116,15 +121,42 @@ def test_budgets_that_are_no_time(budget):
         seconds_of(budget)
 
 
-def test_the_goal_is_what_the_user_asks_for(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "called"), [((), "audited"), (("--trees", "--told=all"), "audit_trees")]
+)
+def test_flags_of_the_command_reach_the_function_that_audits(words, called, monkeypatch):
     asked = {}
 
-    def config_of(request, *others):
-        asked.update(request.goal)
+    @functools.wraps(getattr(commands, called))
+    def stopped(partitioned, **others):
+        asked.update(others, table=partitioned)
         raise UserError("enough")
 
-    monkeypatch.setattr(run, "config_of", config_of)
-    goal = {"max_leak": 0.6, "max_cost": 0.1, "keep_gain": 0.8}
+    monkeypatch.setattr(commands, called, stopped)
+    goal = ("--max_leak=0.6", "--max_cost=0.1", "--keep_gain=0.8")
+    table = ("--data=own.csv", "--label=y", "--parties=a: x; b: z", "--option=drop=w")
+    given = parsed(COMMANDS["audit"], [*words, *goal, *table, "--workdir=w", "--known=9"])
     with pytest.raises(UserError, match="enough"):
-        audit("own.csv", "y", "a: x; b: z", tmp_path, **goal)
-    assert asked == goal
+        commands.audit(**given)
+    assert asked["goal"] == Goal(max_leak=0.6, max_cost=0.1, keep_gain=0.8)
+    assert asked["known"] == 9
+    of = asked["table"]
+    assert (of.label, of.label_party, of.options) == ("y", "a", {"drop": ("w",)})
+    assert dict(of.parties) == {"a": ("x",), "b": ("z",)}
+    assert asked.get("told") == ("all" if words else None)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--plain"], "plain is of trees: leave it out, or give trees"),
+        (["--trees", "--confirm"], "confirm is of networks: leave it out, or leave trees out"),
+        (["--max_leak=1.5"], "max_leak=1.5"),
+        (["--max_cost=-0.1"], "max_cost=-0.1"),
+        (["--keep_gain=nan"], "keep_gain=nan"),
+        ([], "data is needed"),
+    ],
+)
+def test_flags_that_cannot_be_meant(words, says):
+    with refused(says):
+        commands.audit(**parsed(COMMANDS["audit"], words))

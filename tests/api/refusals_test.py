@@ -87,9 +87,9 @@ PARTIES = {"bank": ["age", "job"], "telco": ["pay*"]}
 QUIET = {"say": lambda line: None}
 
 
-def audit(folder, **changes):
-    asked = {"table": pd.DataFrame(values()), "label": "y", "parties": PARTIES}
-    return vfljax.audit(**{**asked, "workdir": folder / "audit", **QUIET, **changes})
+def audit(folder, data=None, parties=PARTIES):
+    table = vfljax.partitioned_table(pd.DataFrame(values()) if data is None else data, "y", parties)
+    return vfljax.audit(table, folder / "audit", **QUIET)
 
 
 @functools.cache
@@ -106,9 +106,10 @@ MISUSES = [
         "another --workdir",
         lambda w: vfljax.run_sweep(tiny(), shutil.copytree(FIXTURE, w / "audit"), **QUIET),
     ),
-    ("label 'y'", lambda w: audit(w, table=pd.DataFrame(values()).drop(columns="y"))),
-    ("DataFrame", lambda w: audit(w, table=np.zeros((10, 3)))),
-    ("0 columns", lambda w: audit(w, table=pd.DataFrame())),
+    ("label 'y'", lambda w: audit(w, pd.DataFrame(values()).drop(columns="y"))),
+    ("DataFrame", lambda w: audit(w, np.zeros((10, 3)))),
+    ("0 columns", lambda w: audit(w, pd.DataFrame())),
+    ("give what vfljax.partitioned_table", lambda w: vfljax.audit("t.csv", w, **QUIET)),
     ("'wage'", lambda w: audit(w, parties={"bank": ["wage"], "telco": ["pay"]})),
     ("99", lambda w: sweep().trial(99)),
     ("'bottom'", lambda w: sweep().trial(0).weights()["bottom"]),

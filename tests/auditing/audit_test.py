@@ -15,9 +15,12 @@ from tests.refusals import refused
 from vfljax import store
 from vfljax.api import audit as auditing
 from vfljax.api.audit import audit
+from vfljax.api.flags import taken
+from vfljax.api.partitioned_table import partitioned_table
 from vfljax.attacking import run
 from vfljax.auditing import run as audit_run
 from vfljax.auditing import suite, survey
+from vfljax.config import Goal
 from vfljax.launching import running
 from vfljax.launching.work import Outcome
 from vfljax.store.loading import TIMES
@@ -60,9 +63,10 @@ def copied(finished, tmp_path) -> pathlib.Path:
 
 
 def again(folder: pathlib.Path, **changes: Any) -> Any:
-    given = {"label": "y", "parties": PARTIES, "workdir": folder / "out", "seeds": 2, "budget": 0}
-    given |= {"say": lambda line: None, "table": folder / "t.csv"}
-    return audit(**{**given, **changes})
+    given = {"data": folder / "t.csv", "label": "y", "parties": PARTIES, "workdir": folder / "out"}
+    given |= {"seeds": 2, "budget": 0, "say": lambda line: None, **changes}
+    table = partitioned_table(**taken(partitioned_table, given))
+    return audit(table, **given)
 
 
 def units(folder: pathlib.Path) -> dict[pathlib.Path, int]:
@@ -166,7 +170,7 @@ def test_an_audit_that_is_killed_or_out_of_time_goes_on_and_ends_the_same(
 def test_more_seeds_and_a_goal_continue_what_is_there_also_where_the_table_has_moved(copied):
     (copied / "t.csv").rename(copied / "u.csv")
     before = units(copied)
-    sweep = again(copied, table=copied / "u.csv", seeds=3, max_leak=0.7, budget=1e-9)
+    sweep = again(copied, data=copied / "u.csv", seeds=3, goal=Goal(max_leak=0.7), budget=1e-9)
     assert units(copied) == before
     assert sweep.unfinished
     assert (sweep.config["seeds"], sweep.config["goal"]["max_leak"]) == (3, 0.7)
@@ -179,13 +183,13 @@ def test_more_seeds_and_a_goal_continue_what_is_there_also_where_the_table_has_m
     [
         ({"known": 20}, "known is 20, and"),
         ({"parties": "bank: age; telco: pay*, job"}, "parties: "),
-        ({"table": "another"}, "values of the data set have changed"),
+        ({"data": "another"}, "values of the data set have changed"),
         ({"seeds": 1}, "trials that this config leaves out"),
     ],
 )
 def test_another_audit_is_refused_and_nothing_changes(finished, tmp_path, changes, says):
-    if changes.get("table"):
-        changes = {"table": written(tmp_path / "other.csv", values(1))}
+    if changes.get("data"):
+        changes = {"data": written(tmp_path / "other.csv", values(1))}
     header = (finished / "out" / "sweep.json").read_bytes()
     with refused(says):
         again(finished, **changes)
@@ -211,7 +215,7 @@ def test_a_frame_is_audited_and_another_one_is_refused(finished, tmp_path):
     for table in (frame, frame):
         # it is read, planned and stored
         with refused("the budget ended before anything was trained"):
-            again(finished, **given, table=table)
+            again(finished, **given, data=table)
     assert store.read_header(tmp_path)["config"]["data"]["options"]["label"] == "3"
     with refused("another frame"):
-        again(finished, **given, table=frame[:50])
+        again(finished, **given, data=frame[:50])

@@ -11,6 +11,8 @@ from tests.sweeps import tiny
 from vfljax import defenses, store
 from vfljax.attacking import cascade
 from vfljax.auditing import run, sentences, suite
+from vfljax.auditing.survey import AuditRequest
+from vfljax.config import Goal
 from vfljax.store.units import ATTACK, SHARD
 from vfljax.sweep import grid
 from vfljax.sweep.grid import parse
@@ -18,12 +20,10 @@ from vfljax.sweep.known import check_known_labels
 from vfljax.sweep.plan import make_plan
 from vfljax.types import Federation
 
-GOAL = {"max_leak": 1.0, "max_cost": 1.0, "keep_gain": 0.5}
 
-
-def config(table, federation="split", **changes):
-    given = {"known": 0, "seeds": 3, "goal": GOAL, **changes}
-    return suite.config(table, "bank", ("telco",), federation=federation, **given)
+def config(table, federation="split", known=0, seeds=3):
+    asked = AuditRequest(table.asked, ("telco",), known, seeds, Goal())
+    return suite.config(table, asked, federation)
 
 
 @pytest.mark.parametrize("seeds", [2, 5])
@@ -148,7 +148,7 @@ def test_attackers_know_40_labels_or_two_a_class_and_half_of_the_rarest_class_at
 
 def test_the_parties_that_attack_are_numbered_without_the_label_party(tmp_path):
     table = surveyed(written(tmp_path / "t.csv", values()), "shop: job; bank: age; telco: pay*")
-    found = suite.config(table, "bank", ("telco",), "split", 7, 3, GOAL)
+    found = config(table, known=7)
     assert found["parties"]["names"] == ("shop", "telco", "bank")
     assert found["attackers"] == ((1,),) == found["malicious"]["parties"]
     assert found["attacks"]["probe"]["known"] == 7

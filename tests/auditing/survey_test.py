@@ -9,11 +9,12 @@ import pytest
 
 from tests.refusals import refused
 from vfljax.api.arguments import naming_arguments
-from vfljax.api.audit import FIELDS, parties_of
+from vfljax.api.audit import FIELDS
 from vfljax.api.commands import COMMANDS
 from vfljax.api.flags import spelled
+from vfljax.api.partitioned_table import parties_of
 from vfljax.auditing.sentences import known_note, revealing, table_notes
-from vfljax.auditing.survey import RevealingColumn, Survey, above_chance, survey
+from vfljax.auditing.survey import PartitionedTable, RevealingColumn, Survey, above_chance, survey
 from vfljax.errors import UserError
 
 ROWS = 120
@@ -42,8 +43,9 @@ def written(path, columns, delimiter=",", encoding="utf-8"):
     return str(path)
 
 
-def surveyed(path, parties="", label="y", options=None) -> Survey:
-    return survey(path, label, parties_of(parties or PARTIES), options or {})
+def surveyed(path, parties="", label="y", options=None, label_party="bank") -> Survey:
+    owners = parties_of(parties or PARTIES)
+    return survey(PartitionedTable(path, label, owners, label_party, options or {}))
 
 
 @pytest.fixture(scope="module")

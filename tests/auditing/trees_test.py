@@ -10,7 +10,9 @@ import pytest
 from tests.auditing.survey_test import ROWS, values, written
 from tests.refusals import refused
 from vfljax import attacks, defenses
-from vfljax.api.audit import audit
+from vfljax.api.audit import audit_trees
+from vfljax.api.flags import taken
+from vfljax.api.partitioned_table import partitioned_table
 from vfljax.attacking import jobs
 from vfljax.auditing import suite, survey, trees, trees_grid, trees_recording
 from vfljax.config import as_axis, combinations
@@ -49,9 +51,10 @@ def small():
 def again(folder: pathlib.Path, grid: Any = DEFENSES, **changes: Any) -> Any:
     (folder / "grid.py").write_text(GRID % grid)
     given = {"label": "y", "parties": "bank: age, job; telco: pay*", "workdir": folder / "out"}
-    given |= {"trees": True, "plain": True, "trees_config": folder / "grid.py", "seeds": 2}
-    given |= {"say": lambda line: None, "table": folder / "t.csv", "budget": 0}
-    return audit(**{**given, **changes})
+    given |= {"plain": True, "trees_config": folder / "grid.py", "seeds": 2, "budget": 0}
+    given |= {"say": lambda line: None, "data": folder / "t.csv", **changes}
+    table = partitioned_table(**taken(partitioned_table, given))
+    return audit_trees(table, **given)
 
 
 @pytest.fixture(scope="module")
@@ -272,20 +275,9 @@ def test_the_grid_that_comes_with_the_package_has_three_strengths_at_most():
     assert all(len(points) <= 3 for points in grid.points.values())
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"trees": False}, "plain"),
-        ({"trees": False, "plain": False}, "trees_config"),
-        ({"trees": False, "plain": False, "trees_config": None, "told": "all"}, "told"),
-        ({"told": "some"}, "told"),
-        ({"confirm": True}, "confirm"),
-        ({"federation": "both"}, "federation"),
-    ],
-)
-def test_arguments_of_the_other_kind_of_audit_are_refused(changes, says, tmp_path):
-    with refused(says):
-        again(tmp_path, **changes)
+def test_what_parties_are_told_is_their_own_or_all(tmp_path):
+    with refused("told 'some'"):
+        again(tmp_path, told="some")
 
 
 def test_the_families_that_apply_to_trees_are_those_of_their_suite():

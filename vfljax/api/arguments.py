@@ -40,8 +40,9 @@ T = TypeVar("T")
 Path = str | os.PathLike[str]
 Whole = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
 Options = Mapping[str, Any]
-PYTHON_ONLY = ("say", "command")
-"""Arguments that have no flag: functions of the caller, and the command that a report names."""
+PYTHON_ONLY = ("say", "command", "partitioned", "goal")
+"""Arguments that have no flag: functions of the caller, the command that a report names, and records, which a
+command makes of flags of their own. The function checks them."""
 
 
 class Argument(NamedTuple):
@@ -60,7 +61,10 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, Argument]:
     parameters = inspect.signature(function).parameters.values()
     return {
         p.name: Argument(
-            p.name, _evaluated(p.annotation, plain), p.default, meanings.get(p.name, "")
+            p.name,
+            Any if p.name in PYTHON_ONLY else _evaluated(p.annotation, plain),
+            p.default,
+            meanings.get(p.name, ""),
         )
         for p in parameters
         if p.kind is not p.VAR_KEYWORD

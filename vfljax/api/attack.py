@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 import vfljax
-from vfljax.api.arguments import Options, Path, Whole, arguments_of, checked
+from vfljax.api.arguments import Options, Path, Whole, checked
+from vfljax.api.flags import refuse_others
 from vfljax.errors import UserError, argument
 
 if TYPE_CHECKING:
@@ -164,11 +165,10 @@ def command(**options: Any) -> None:
     is a seed. With --after, the same runs under a defense, the report says what the defense changes.
     """
     line = options.pop("command")
-    of = attack_wire if "wire" in options else attack
-    for name in options:
-        if name not in arguments_of(of):
-            stored = "of a stored sweep", "leave it out"
-            recorded = "of a recorded exchange", ("leave it out, or give ", argument("wire"))
-            what, remedy = stored if "wire" in options else recorded
-            raise UserError((argument(name), f" is {what}"), remedy=remedy)
-    of(**options, **({"command": line} if "wire" in options else {}))
+    if "wire" in options:
+        refuse_others(attack_wire, options, "a stored sweep", "leave it out")
+        attack_wire(**options, command=line)
+    else:
+        remedy = ("leave it out, or give ", argument("wire"))
+        refuse_others(attack, options, "a recorded exchange", remedy)
+        attack(**options)

@@ -12,15 +12,17 @@ from typing import Any, NoReturn
 
 from vfljax.api import attack, console, sweep
 from vfljax.api.audit import audit as audited
+from vfljax.api.audit import audit_trees, goal_of
 from vfljax.api.console import profiled
 from vfljax.api.data import data
-from vfljax.api.flags import Command, taken
+from vfljax.api.flags import Command, refuse_others, taken
+from vfljax.api.partitioned_table import partitioned_table
 from vfljax.api.report import report, requirement
 from vfljax.api.verify import verify
-from vfljax.errors import unknown
+from vfljax.errors import argument, unknown
 
 
-def audit(**options: Any) -> None:
+def audit(*, trees: bool = False, **options: Any) -> None:
     r"""Audit a table of your own: what leaks, to whom, and what to switch on.
 
         vfljax audit --data=table.csv --label=default --workdir=runs/audit \
@@ -40,28 +42,40 @@ def audit(**options: Any) -> None:
     tell. All three come after --budget and have no limit of time.
 
     With --trees it audits boosted trees in place of networks, under the defenses of configs/trees.py: the
-    first trees by the label party alone, heavier nodes, randomized labels, and fewer levels.
+    first trees by the label party alone, heavier nodes, randomized labels, and fewer levels. Of networks alone
+    are --federation, --first_seed, --confirm, --canaries and --controls.
 
     It writes report.html, the tables of a sweep (see vfljax sweep), and, of networks, config.py, by which
     vfljax sweep makes the same tables.
+
+    Args:
+      trees: audit boosted trees in place of networks, such as those of SecureBoost (extra trees).
     """
     began = time.monotonic()
-    if options.get("table"):
-        print(f"auditing {options['table']}", flush=True)  # before imports, which take seconds
+    if options.get("data"):
+        print(f"auditing {options['data']}", flush=True)  # before imports, which take seconds
     require = requirement(**taken(requirement, options))
-    workdir = audited(**options).workdir
+    goal = goal_of(**taken(goal_of, options))
+    of_table = taken(partitioned_table, options)
+    if trees:
+        remedy = ("leave it out, or leave ", argument("trees"), " out")
+        refuse_others(audit_trees, options, "networks", remedy)
+    else:
+        remedy = ("leave it out, or give ", argument("trees"))
+        refuse_others(audited, options, "trees", remedy)
+    run = audit_trees if trees else audited
+    workdir = run(partitioned_table(**of_table), goal=goal, **options).workdir
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     print(f"audit: {time.monotonic() - began:.0f} s, peak memory {peak / 1e9:.1f} GB")
     require(workdir)
 
 
+AUDITING = (partitioned_table, audited, audit_trees, goal_of, requirement, profiled)
 COMMANDS = {
     "sweep": Command(sweep.command, (sweep.run_sweep, requirement, profiled), resumes=True),
     "attack": Command(attack.command, (attack.attack, attack.attack_wire, profiled), resumes=True),
-    "audit": Command(
-        audit, (audited, requirement, profiled), resumes=True, names={"table": "data"}
-    ),
+    "audit": Command(audit, AUDITING, resumes=True),
     "report": Command(report),
     "data": Command(data),
     "verify": Command(verify),

@@ -27,7 +27,7 @@ from absl import flags
 
 import vfljax
 from vfljax.api.arguments import PYTHON_ONLY, Argument, arguments_of, is_a, types_of
-from vfljax.errors import Field, UserError, writable
+from vfljax.errors import Field, Text, UserError, argument, writable
 
 FIELD = "config.FIELD"  # the flag that collects --config.training.epochs=3 and the like
 SAME: Mapping[str, str] = MappingProxyType({})
@@ -59,6 +59,25 @@ class Command(NamedTuple):
 def taken(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, Any]:
     """Removes the arguments of a function from ``options``, and returns them."""
     return {name: options.pop(name) for name in arguments_of(function) if name in options}
+
+
+def refuse_others(
+    function: Callable[..., Any], options: Mapping[str, Any], what: str, remedy: Text
+) -> None:
+    """Refuses options that the one of its functions that a command calls does not take.
+
+    Args:
+      function: the one that is called.
+      options: what the command line gives, by argument.
+      what: what such an option is of, for the message.
+      remedy: for the message.
+
+    Raises:
+      UserError: for the first of them.
+    """
+    for name in options:
+        if name not in arguments_of(function):
+            raise UserError((argument(name), f" is of {what}"), remedy=remedy)
 
 
 def defined(command: Command) -> flags.FlagValues:
@@ -156,8 +175,8 @@ def spelled(command: Command) -> Callable[[Field], str]:
     """Returns a function that gives the text of a field in messages of a command: an argument is its flag.
 
     >>> from vfljax.errors import argument
-    >>> spell = spelled(Command(lambda table, seeds: None, names={"table": "data"}))
-    >>> spell(argument("table")), spell(argument("table.sep")), spell(Field("seeds"))
+    >>> spell = spelled(Command(lambda source, seeds: None, names={"source": "data"}))
+    >>> spell(argument("source")), spell(argument("source.sep")), spell(Field("seeds"))
     ('--data', '--data=sep', 'config.seeds')
     """
     flag_of = {of.name: flag for flag, of in command.flags.items()}

@@ -57,12 +57,11 @@ def config_of(
             _refuse_other_known(header["config"], asked.known, folder)
     say(READING_TABLE)
     with heartbeat(say, lambda: READING_TABLE):
-        found = survey(asked.data, asked.label, asked.parties, asked.options, asked.label_range)
-        attackers = asked.label_party, asked.attackers, federation
-        base = suite.config(found, *attackers, asked.known, asked.seeds, asked.goal)
+        found = survey(asked.table)
+        base = suite.config(found, asked, federation)
         base["first_seed"] = first_seed
-        if asked.label_range:
-            base["data"]["label_range"] = asked.label_range
+        if asked.table.label_range:
+            base["data"]["label_range"] = asked.table.label_range
         plan = make_plan(parse(base))
         if header is not None:
             store.refuse_another(folder, header, train.header(plan, ""))

@@ -18,11 +18,12 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from vfljax import attacks, defenses, plugins, tasks
 from vfljax.attacks.core import Attack
-from vfljax.auditing.survey import Survey
+from vfljax.auditing.survey import AuditRequest, Survey
 from vfljax.config import as_axis, combinations
 from vfljax.datasets.splits import distinct_rows
 from vfljax.datasets.strata import stratified
@@ -218,43 +219,32 @@ def trained(
     }
 
 
-def config(
-    table: Survey,
-    label_party: str,
-    attackers: Sequence[str],
-    federation: str,
-    known: int,
-    seeds: int,
-    goal: Mapping[str, float],
-) -> dict[str, Any]:
+def config(table: Survey, asked: AuditRequest, federation: str) -> dict[str, Any]:
     """Returns the config of the undefended federation under all attacks.
 
     Args:
       table: the survey of the table.
-      label_party: who has the labels.
-      attackers: who attacks, each alone.
+      asked: who attacks, how many labels they know, the seeds and the goal.
       federation: a key of ``FEDERATIONS``.
-      known: labels that attackers know; 0: ``known_labels``.
-      seeds: how many.
-      goal: the fields of ``config.goal``.
     """
+    label_party = table.asked.label_party
     dataset, classes = table.dataset, table.dataset.num_classes
     rows = int(len(dataset.labels) * SHARES[0])
     batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
     different, drawn = distinct_rows(dataset, np.arange(len(dataset.labels))), stratified(dataset)
-    known = known or known_labels(drawn.labels[different], drawn.num_classes)
+    known = asked.known or known_labels(drawn.labels[different], drawn.num_classes)
     passive = [name for name in table.owners if name != label_party]
     parties = [*passive, label_party]
-    groups = tuple((passive.index(name),) for name in attackers)
+    groups = tuple((passive.index(name),) for name in asked.attackers)
     return {
-        "name": f"audit of {printable(pathlib.PurePath(table.data).name.split('.')[0])}",
-        "seeds": seeds,
+        "name": f"audit of {printable(pathlib.PurePath(table.asked.data).name.split('.')[0])}",
+        "seeds": asked.seeds,
         **trained(
             classes,
             data={
                 "name": "table",
-                "dir": str(pathlib.Path(table.data).resolve()),
+                "dir": str(pathlib.Path(table.asked.data).resolve()),
                 "options": table.options,
             },
             parties={
@@ -280,7 +270,7 @@ def config(
         "grid": {UNDEFENDED: {}},
         "attackers": groups,
         "federations": FEDERATIONS[federation],
-        "goal": dict(goal),
+        "goal": msgspec.structs.asdict(asked.goal),
         "attacks": suited(SUITES[tasks.of(classes).name], FEDERATIONS[federation], known, classes),
     }
 

@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
 from vfljax import datasets, metrics, store, tasks
+from vfljax.config import Goal
 from vfljax.datasets.core import Dataset, clipped
 from vfljax.datasets.frames import arrow_of, read_frame
 from vfljax.datasets.partition import owned_columns
@@ -39,19 +40,25 @@ LEAF = 20  # least rows of a leaf of the boosting, which is scikit-learn's defau
 PARTIES = argument("parties")
 
 
+class PartitionedTable(NamedTuple):
+    """A table with its label, and the parties that own its columns."""
+
+    data: Any  # its file, or a data frame that an audit writes to one
+    label: str  # the column of the labels
+    parties: Mapping[str, Sequence[str]]  # the columns of each, by name or glob
+    label_party: str
+    options: Mapping[str, Any]  # of the table's loader
+    label_range: tuple[float, ...] = ()  # ``config.data.label_range``
+
+
 class AuditRequest(NamedTuple):
     """The request to audit a table."""
 
-    data: str  # its file
-    label: str  # the column of the labels
-    parties: Mapping[str, Sequence[str]]  # the columns of each, by name or glob
-    options: Mapping[str, Any]  # of the table's loader
-    label_party: str
+    table: PartitionedTable
     attackers: tuple[str, ...]  # parties that attack, each alone
     known: int  # labels that attackers know; 0: as many as ``suite.known_labels`` says
     seeds: int
-    goal: Mapping[str, float]  # the fields of ``config.goal``
-    label_range: tuple[float, ...] = ()  # ``config.data.label_range``
+    goal: Goal
 
 
 class RevealingColumn(NamedTuple):
@@ -65,7 +72,7 @@ class RevealingColumn(NamedTuple):
 class Survey(NamedTuple):
     """The table of an audit, and what is known about its columns."""
 
-    data: str  # its file
+    asked: PartitionedTable
     dataset: Dataset
     options: dict[str, Any]  # of the loader; "drop" includes the columns that no party owns
     owners: dict[str, tuple[str, ...]]  # party -> its columns
@@ -76,28 +83,18 @@ class Survey(NamedTuple):
     sparse: tuple[str, ...] = ()  # columns with too few numbers for boosting
 
 
-def survey(
-    data: str,
-    label: str,
-    parties: Mapping[str, Sequence[str]],
-    options: Mapping[str, Any],
-    label_range: Sequence[float] = (),
-) -> Survey:
+def survey(asked: PartitionedTable) -> Survey:
     """Reads a table, finds every party's columns, and scores each column by itself.
 
     Args:
-      data: the table's file.
-      label: the column of the labels.
-      parties: names or globs of the columns that each party owns.
-      options: of the table's loader.
-      label_range: to which labels that are numbers are clipped, or ().
+      asked: the table, whose ``data`` is a file.
 
     Raises:
       UserError: for any fault of the table, and for parties whose columns it lacks.
     """
-    options = dict(options)
-    table = read_frame(data, options.get("options"))
-    names, label = [*table.frame.columns], one_line(label)  # as the loader's
+    options, parties = dict(asked.options), asked.parties
+    table = read_frame(asked.data, options.get("options"))
+    names, label = [*table.frame.columns], one_line(asked.label)  # as the loader's
     if label not in names:
         raise unknown(("column in ", argument("label")), label, names, table.hint)
     try:
@@ -112,7 +109,7 @@ def survey(
     taken = {name for columns in owners.values() for name in columns}
     unowned = tuple(name for name in features if name not in taken)
     options = {"label": label, **options, "drop": (*sorted(dropped), *unowned)}
-    dataset = clipped(datasets.load("table", data, options), label_range)
+    dataset = clipped(datasets.load("table", asked.data, options), asked.label_range)
     present = {column.name for column in dataset.columns}
     kept = {party: tuple(c for c in columns if c in present) for party, columns in owners.items()}
     for party, columns in kept.items():
@@ -125,7 +122,7 @@ def survey(
     }
     constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
     found = _revealing(dataset, kept), *_reach(dataset, kept)
-    return Survey(data, dataset, options, kept, unowned, tuple(constant), *found)
+    return Survey(asked, dataset, options, kept, unowned, tuple(constant), *found)
 
 
 def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:

@@ -19,6 +19,7 @@ import math
 import pathlib
 import time
 
+import msgspec
 import numpy as np
 
 from vfljax import defenses, store, tasks
@@ -102,17 +103,16 @@ def audit(
         raise UserError(f"{folder} holds a sweep of networks", remedy=remedy)
     say(READING_TABLE)
     with heartbeat(say, lambda: READING_TABLE):
-        table = survey(asked.data, asked.label, asked.parties, asked.options, asked.label_range)
-        grid, bounds = _allowed(grid, table, asked), asked.label_range
-        found = audited(table, asked.label_party, plain, range(asked.seeds), bounds)
+        table = survey(asked.table)
+        grid = _allowed(grid, table)
+        found = audited(table, plain, range(asked.seeds))
     for line in _preamble(found, asked, grid):
         say(line)
     request = request_of(found, asked, grid, folder, say)
     kept = (end - time.monotonic()) / 3 if decide and math.isfinite(end) else 0.0
     wires.attack(request, folder, command, say, _until(end - kept))
     if decide and (chosen := _to_decide(judge_sweep(folder), grid)):
-        fresh_seeds = range(asked.seeds, asked.seeds + SEEDS)
-        of = audited(table, asked.label_party, plain, fresh_seeds, bounds)
+        of = audited(table, plain, range(asked.seeds, asked.seeds + SEEDS))
         place = fresh.stage2_folder(folder, NO_SPLIT)
         names = words.listed([name for name in chosen.points if name != UNDEFENDED])
         say(f"deciding: {names or UNDEFENDED} on {SEEDS} seeds of their own")
@@ -121,9 +121,9 @@ def audit(
         say("The budget is spent, and the report says what was not reached. The same call goes on.")
 
 
-def _allowed(grid: Grid, table: Survey, asked: AuditRequest) -> Grid:
+def _allowed(grid: Grid, table: Survey) -> Grid:
     """Returns the grid without methods that randomize numbers whose bounds are not given."""
-    if table.dataset.num_classes > 1 or asked.label_range:
+    if table.dataset.num_classes > 1 or table.asked.label_range:
         return grid
     points = {
         name: of for name, of in grid.points.items() if not any("epsilon" in knobs for knobs in of)
@@ -180,7 +180,7 @@ def _notes(of: Audited, asked: AuditRequest, grid: Grid) -> tuple[str, ...]:
     return (
         (TOLD_ALL if grid.base.told == ALL else GROWN).format(**grid.base._asdict()),
         PLAIN[tasks.of(of.table.dataset.num_classes).name] if of.plain else ENCRYPTED,
-        *[BOUNDS] * (of.table.dataset.num_classes == 1 and not asked.label_range),
+        *[BOUNDS] * (of.table.dataset.num_classes == 1 and not asked.table.label_range),
         *sentences.table_notes(of.table),
         *([] if asked.known else sentences.known_note(of.table.dataset, _known(of, asked))),
     )
@@ -190,7 +190,7 @@ def _preamble(of: Audited, asked: AuditRequest, grid: Grid) -> list[str]:
     """Returns the lines that a terminal shows before the audit begins."""
     points = sum(map(len, grid.points.values())) - 1
     return [
-        *sentences.found_in(of.table, of.label_party),
+        *sentences.found_in(of.table, of.table.asked.label_party),
         f"  attackers: {', '.join(asked.attackers)}, who know {_known(of, asked)} labels",
         *(f"  {note}" for note in (*_notes(of, asked, grid), *of.table.dataset.notes)),
         f"boosted trees, undefended and {words.count(len(grid.points) - 1, 'defense')} at "
@@ -211,7 +211,7 @@ def request_of(
       say: is given each line of progress.
     """
     table, dataset = of.table, of.table.dataset
-    classes, every = dataset.num_classes, (*of.passive, of.label_party)
+    classes, every = dataset.num_classes, (*of.passive, of.table.asked.label_party)
     most = _known(of, asked)
     rows = len(of.shown[0])
     fewest = tasks.of(classes).least_known(classes)
@@ -241,11 +241,11 @@ def request_of(
         },
         remarks=dict.fromkeys(randomized, defenses.TABLE["label_dp"].remarks),
         fields={
-            "name": f"audit of trees on {suite.printable(pathlib.PurePath(table.data).stem)}",
+            "name": f"audit of trees on {suite.printable(pathlib.PurePath(table.asked.data).stem)}",
             "notes": _notes(of, asked, grid),
             "parties": {"names": every},
             "attackers": tuple((of.passive.index(name),) for name in asked.attackers),
-            "goal": dict(asked.goal),
+            "goal": msgspec.structs.asdict(asked.goal),
         },
         data={
             "class_names": list(dataset.classes) or [*map(str, range(classes))],

@@ -44,18 +44,16 @@ class Audited(NamedTuple):
 
     table: Survey
     passive: tuple[str, ...]
-    label_party: str
     plain: bool  # whether gradients are sent without encryption
     seeds: range
     splits: list[Split]  # by seed
     shown: list[HostArray]  # by seed, the training rows that are recorded; all seeds have as many
     identity: str  # of the data set
-    label_range: tuple[float, ...] = ()  # of numbers, to which they are clipped
 
     @property
     def owners(self) -> HostArray:
         """The party of each column [F]: passive ones in their order, then the label party."""
-        every = (*self.passive, self.label_party)
+        every = (*self.passive, self.table.asked.label_party)
         party = {c: every.index(name) for name, of in self.table.owners.items() for c in of}
         return np.array([party[column.name] for column in self.table.dataset.columns], np.int32)
 
@@ -67,9 +65,7 @@ class Audited(NamedTuple):
         return class_counts(dataset._replace(labels=dataset.labels[rows]), len(rows))
 
 
-def audited(
-    table: Survey, label_party: str, plain: bool, seeds: range, label_range: tuple[float, ...] = ()
-) -> Audited:
+def audited(table: Survey, plain: bool, seeds: range) -> Audited:
     """Draws the rows of each seed, and those of them that are recorded.
 
     These are the first training rows of an order that all seeds share, so that as many people as possible are
@@ -81,9 +77,8 @@ def audited(
     parts = [distinct_rows(dataset, split.train) for split in splits]
     count = min(RECORDED, *map(len, parts))
     shown = [part[np.argsort(order[part])][:count] for part in parts]
-    passive = tuple(name for name in table.owners if name != label_party)
-    parts_of = table, passive, label_party, plain, seeds, splits, shown, identity(dataset)
-    return Audited(*parts_of, label_range)
+    passive = tuple(name for name in table.owners if name != table.asked.label_party)
+    return Audited(table, passive, plain, seeds, splits, shown, identity(dataset))
 
 
 def recorded(
@@ -127,7 +122,7 @@ def name_of(of: Audited, grid: Grid, method: str, boosting: Boosting, seed: int)
     place of its seed among the audit's."""
     number = of.seeds[seed]
     made_of = [of.identity, of.owners.tolist(), of.plain, boosting, grid.shape, number]
-    made_of += [of.label_range] if of.label_range else []
+    made_of += [of.table.asked.label_range] if of.table.asked.label_range else []
     digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
     return f"{suite.printable(method).replace(' ', '_')}-{number}-{digest}"
 
@@ -144,7 +139,7 @@ def _record(of: Audited, grid: Grid, boosting: Boosting, seed: int, place: pathl
     holder, rows = len(of.passive), split.train
     number = of.seeds[seed]
     trained = columns[rows], labels[rows], dataset.num_classes, owners, holder, boosting, number
-    made = trees.train(*trained, of.label_range)
+    made = trees.train(*trained, of.table.asked.label_range)
     utility = tasks.of(dataset.num_classes).utility(of.balance).name
     figures = {
         part: UTILITIES[utility](made, columns[held], labels[held])
