@@ -35,6 +35,7 @@ CUDA = "cuda"
 # where a program loops, and why it may: the turns of none grow with the rows of a batch
 LOOPS = {
     "attacks.cohabitation.cohabitation": "rounds of the iteration",
+    "attacks.cohabitation.levels_of": "over the trees and their levels",
     "attacks.cohabitation.means": "over the trees and their levels",
     "attacks.node_posterior.likeliest": "one factor after the other",
     "federation.hoisting.scan": "over the batches of an epoch",

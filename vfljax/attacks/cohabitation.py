@@ -24,6 +24,8 @@ The iteration, the weights and the known labels are ours.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -37,35 +39,52 @@ from vfljax.types import NO_SPLIT, Array, Known, Scores, View
 WEIGHTS = {"first": 0.8, "deep": 2.0}
 
 
-def means(s: Array, nodes: Array, weights: Array) -> Array:
+class Levels(NamedTuple):
+    """Which rows share a node, at each of the K = T L levels of all trees."""
+
+    place: Array  # [K, N] int32 a row's node, N where it is not told
+    size: Array  # [K, N + 1] the rows of each node, 1 for a node without any
+
+
+@core.once
+def levels_of(nodes: Array) -> Levels:
+    """The levels of nodes [T, N, L] int32 below N, negative where a node is not told."""
+    chex.assert_rank(nodes, 3)
+    rows = nodes.shape[1]
+    flat = jnp.moveaxis(nodes, 2, 1).reshape(-1, rows)
+    # rows that are not told share a node that counts for none
+    place = jnp.where(flat >= 0, flat, rows)
+    # a loop, because sizes of all levels at once would be added to one after the other too
+    sizes = jax.lax.map(lambda of: jax.ops.segment_sum(jnp.ones(rows), of, rows + 1), place)
+    return Levels(place, jnp.maximum(sizes, 1.0))
+
+
+def means(s: Array, levels: Levels, weights: Array) -> Array:
     """A s [N, C] of numbers s [N, C]; 0 for rows of which no node is told.
 
     Args:
       s: [N, C].
-      nodes: [T, N, L] int32 below N, negative where a node is not told.
+      levels: the nodes of all rows.
       weights: w [T, L].
     """
-    chex.assert_rank([s, nodes, weights], [2, 3, 2])
+    chex.assert_rank([s, levels.place, weights], 2)
     rows = len(s)
-    flat = jnp.moveaxis(nodes, 2, 1).reshape(-1, rows)
 
     def add(
-        total: tuple[Array, Array], of: tuple[Array, Array]
+        total: tuple[Array, Array], of: tuple[Array, Array, Array]
     ) -> tuple[tuple[Array, Array], None]:
-        (number, weight), told = of, of[0] >= 0
-        # rows that are not told share a node that counts for none
-        place = jnp.where(told, number, rows)
-        sums = jax.ops.segment_sum(s, place, rows + 1)
-        sizes = jax.ops.segment_sum(jnp.ones(rows), place, rows + 1)
-        mean = (sums / jnp.maximum(sizes, 1.0)[:, None])[place]
-        factor = (weight * told)[:, None]
+        place, size, weight = of
+        mean = (jax.ops.segment_sum(s, place, rows + 1) / size[:, None])[place]
+        factor = (weight * (place < rows))[:, None]
         return (total[0] + factor * mean, total[1] + factor), None
 
     nothing = jnp.zeros_like(s), jnp.zeros((rows, 1))
-    (total, weight), _ = jax.lax.scan(add, nothing, (flat, weights.reshape(-1)))
+    of_levels = levels.place, levels.size, weights.reshape(-1)
+    (total, weight), _ = jax.lax.scan(add, nothing, of_levels)
     return total / jnp.where(weight > 0, weight, 1.0)
 
 
+@core.once
 def told_nodes(view: View) -> Array:
     """The nodes [T, N, L] that the attackers are told; -1 where they are not, or the row was never sent."""
     assert view.nodes is not None
@@ -116,13 +135,13 @@ def cohabitation(
 
     def run(key: Array, view: View, known: Known, knobs: Knobs) -> Scores:
         nodes = told_nodes(view)
-        told = jnp.any(nodes >= 0, axis=(0, 2))
+        levels, told = levels_of(nodes), jnp.any(nodes >= 0, axis=(0, 2))
         parties, rows = len(view.features), nodes.shape[1]
         weights = weights_of(nodes, parties, num_classes, knobs["first"], knobs["deep"])
         if names == "none":
 
             def turn(s: Array, _: None) -> tuple[Array, None]:
-                s = means(s, nodes, weights)
+                s = means(s, levels, weights)
                 s = (s - jnp.mean(s, where=told[:, None])) * told[:, None]
                 length = jnp.linalg.norm(s)
                 return s / jnp.where(length > 0, length, 1.0), None
@@ -139,7 +158,7 @@ def cohabitation(
         y = (y - jnp.sum(y, axis=0, keepdims=True) / jnp.maximum(jnp.sum(real), 1)) * real
 
         def spread(s: Array, _: None) -> tuple[Array, None]:
-            return means(jnp.where(real, y, s), nodes, weights), None
+            return means(jnp.where(real, y, s), levels, weights), None
 
         s, _ = jax.lax.scan(spread, jnp.zeros_like(y), None, length=rounds)
         return core.scored(s, told)

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 
 from vfljax import errors, keys
 from vfljax.attacks import core, neighbors
-from vfljax.attacks.cohabitation import means, told_nodes, weights_of
+from vfljax.attacks.cohabitation import levels_of, means, told_nodes, weights_of
 from vfljax.attacks.core import Attack, AttackRow, Bottoms, Knobs
 from vfljax.attacks.node_spreading import ALPHA, GRAPH_READS, NODE_WEIGHTS, graph_of
 from vfljax.types import NO_SPLIT, Array, Known, Scores, View
@@ -115,7 +115,7 @@ def node_posterior(bottoms: Bottoms, num_classes: int, *, smooth: str = "nodes")
             weights = weights_of(
                 nodes, len(view.features), num_classes, knobs["first"], knobs["deep"]
             )
-            averaged = means(teachers, nodes, weights)
+            averaged = means(teachers, levels_of(nodes), weights)
         by_fold = averaged.reshape(len(sent), FOLDS, num_classes)
         h = centered(jnp.take_along_axis(by_fold, fold[:, None, None], axis=1)[:, 0])
         spread = jnp.sqrt(jnp.sum(h * h) / jnp.maximum(num_classes * jnp.sum(named), 1.0))
