@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import pathlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from vfljax import store
 from vfljax.report.frames import read_frames
-from vfljax.report.lower_limits import strongest_guesses, told_by_columns
-from vfljax.types import HostArray
+from vfljax.report.lower_limits import Guesses, epsilon_at_least, strongest_guesses, told_by_columns
 
 CLAIMED = 1.0  # configs/canaries.py
 LEVELS = (0.95, 0.999)
@@ -33,7 +32,9 @@ HEADER = (
 )
 
 
-def _limits(values: HostArray) -> str:
+def limits(runs: Sequence[Guesses], level: float) -> str:
+    """The lower limits of some runs, whose labels are coins, as text: the mean, the most, and those above."""
+    values = np.array([epsilon_at_least(run.guessed, run.right, level) for run in runs])
     return f"{values.mean():.2f}, {values.max():.2f}, {np.sum(values > CLAIMED)}"
 
 
@@ -47,13 +48,12 @@ def table(workdir: pathlib.Path) -> Iterable[list[str]]:
         by_seed = [strongest_guesses(of_seed, columns) for _, of_seed in found.groupby("seed")]
         runs, whole = [run for run in by_seed if run], strongest_guesses(found, columns)
         assert whole is not None
-        limits = [np.array([run.epsilon(level) for run in runs]) for level in LEVELS]
         yield [
             str(method),
             f"{len(runs)}",
             f"{np.mean([run.guessed for run in runs]):.0f}",
             f"{np.mean([run.right / run.guessed for run in runs]):.3f}",
-            *map(_limits, limits),
+            *(limits(runs, level) for level in LEVELS),
             f"{whole.epsilon():.2f} ({whole.right:,} of {whole.guessed:,})",
             f"{whole.label}, {whole.panel}",
         ]

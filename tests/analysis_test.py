@@ -7,12 +7,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis import deviations, knowers, precision
+from analysis import canaries, deviations, knowers, precision
 from tests.report.made import made
 from vfljax import config as config_file
 from vfljax import store
 from vfljax.report.frames import read_frames
+from vfljax.report.lower_limits import Guesses, epsilon_at_least
 from vfljax.store import header
+
+
+def test_limits_of_canaries_are_of_the_guesses_of_each_run_at_the_level_that_is_asked():
+    counts = (366, 250, 480)
+    runs = [Guesses("split", "direct", 500, right) for right in counts]
+    for level in canaries.LEVELS:
+        of = [epsilon_at_least(500, right, level) for right in counts]
+        assert canaries.limits(runs, level) == f"{np.mean(of):.2f}, {of[2]:.2f}, 1"
 
 
 def test_precisions_are_paired_by_configuration_panel_and_seed():
