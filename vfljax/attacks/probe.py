@@ -2,8 +2,10 @@
 
 It is the adaptive attacker that assumes nothing about the defense. Its input is x_i = [z_i, g_i], each
 column standardized over all rows, which needs no label. Its model is a linear softmax of all known rows at
-once (``softmax``), whose ridge keeps it from following noise; of .1, .3, 1 and 3, .3 read most on Spambase
-under thirteen defenses. In its place, rule 1 took 500 steps of AdamW on
+once (``softmax``), whose ridge keeps it from following noise. With .3, which AutoLeak 2.0 has, gradients under
+randomized labels or noise of two directions were read by up to .011 less than by rule 1, over 20 draws of 40
+labels on default of credit; with 1 no defense loses more than .005 beyond chance, there, on Spambase and on
+digits, and with 3 some do. In its place, rule 1 took 500 steps of AdamW on
 batches of 32 rows, and ended before it followed noise: the knobs ``learning_rate`` and ``weight_decay``, the
 option ``batch_size`` and an MLP of ``hidden`` units, which no config asked for, are gone. It also left out
 rows that were not sent in the last epoch where it read sums over epochs.
@@ -96,7 +98,7 @@ def probe(
     return Attack(
         run,
         KINDS,
-        {**core.KNOWN, "ridge": 0.3},
+        {**core.KNOWN, "ridge": 1.0},
         baselines=baselines,
         reads=reads,
         steps=steps,
