@@ -8,16 +8,17 @@ to switch on is right if its point is good, *no defense* if none is, *nothing to
 excess is below .05, and *do not federate* if the mean gain is below a point; all else is open. The rules that
 are compared differ in the seeds that decide, and in the correction:
 
-    fresh      the twelve, corrected for looks and candidates: what ``vfljax`` does
+    fresh      the twelve, corrected for looks and what is not denied: what ``vfljax`` does
     confirmed  likewise, and where limits leave a point open, that point on as many of the other seeds as are
-               likely to settle it: what ``--confirm`` does
+               likely to settle it: what ``--confirm`` does once
     pooled     the twelve and the three that explored, likewise
     plain      the twelve, uncorrected
     explored   the best point by its verdict on the three seeds that explored, as before there were decisions
 
 All rules judge all points under the same attacks, so that no family is missing. ``--simulate`` trains nothing,
 and draws the leaks of points from ``simulation`` in place of sweeps; a defense is then switched on if it
-protects, whatever it costs. Where the truth is at an edge of *protects*, each such decision is false.
+protects, whatever it costs. Where the truth is at an edge of *protects*, each such decision is false, and so is
+*no defense*, because a truth an arbitrarily small step on its other side would make that one false as often.
 """
 
 # pandas annotates results as unions of all that an operation may return
@@ -49,15 +50,19 @@ from vfljax.report.costs import SHOWN_GAIN, Cost
 from vfljax.report.decision import LOOKS, Answer, Evidence, Reason, Row
 from vfljax.report.frames import Frames, read_frames
 from vfljax.report.fresh import seeds_for
-from vfljax.report.judge import judge
-from vfljax.report.limits import LEVEL, Floats, half_row
+from vfljax.report.limits import LEVEL, Bools, Floats, half_row
 from vfljax.report.points import points_of
+from vfljax.report.verdict_frame import verdict_frame
 from vfljax.report.verdicts import EXCESS, Verdict
 from vfljax.sweep.grid import experiment_of
 
 SEEDS, TRUTH, EXPLORED, DRAWS = 60, 30, 3, 200
 SIMULATED = ("e = .05", "e = e_u / 4", "protected")
 RULES = ("fresh", "confirmed", "pooled", "plain", "explored")
+SIMULATED_RULES = ("whole", "fresh", "pooled", "plain", "explored")
+"""``whole`` is the seeds that explored at a first look, and then the fresh ones."""
+MORE = 0.15
+"""What other points leak beyond the one at the truth."""
 LINEAR = {"probe": {"known": 40, "epoch": (-1, "mean")}, "ranks": {"learner": "lda", "known": 40}}
 SPREADING = {**LINEAR, "spreading": {"known": 40}}
 # every family that reads networks, at the first variant of an audit's suite, as decisions try them
@@ -188,7 +193,7 @@ def of_seeds(frames: Frames, seeds: np.ndarray, level: float = LEVEL) -> list[Ro
     """Returns the verdicts on some seeds, at a level, as rows with the mean of ``kept``, the first contrast of
     ``costs``."""
     rows, trials = (of[of["seed"].isin(seeds)] for of in (frames.rows, frames.trials))
-    out = judge(rows, trials, frames.facts, level)
+    out = verdict_frame(rows, trials, frames.facts, level)
     out = out[out["known"] == frames.facts.known].merge(
         points_of(frames.trials)["label"], left_on="configuration", right_index=True
     )
@@ -204,10 +209,9 @@ def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> 
     if rule == "explored":
         return decision.decide(Evidence(points, points, goal))
     count, half = sum(bool(v["defenses"]) for v in points), 2  # a first look spends half
-    final = of_seeds(frames, explored, decision.level(count, half))
-    denying = of_seeds(frames, explored, decision.level(max(count, decision.DENYING), half))
-    out = decision.decide(Evidence(denying, final, goal))
     exploring = of_seeds(frames, explored, decision.level(decision.DENYING, half))
+    level = decision.level(decision.possible(exploring, goal, count), half)
+    out = decision.decide(Evidence(exploring, of_seeds(frames, explored, level), goal))
     of = None
     looks: dict[int, int] = {}  # the last look at each candidate, by configuration
     for turn in range(ROUNDS):
@@ -215,25 +219,27 @@ def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> 
             break
         joining = decision.next_candidates(out, goal, () if turn else points)
         looks |= {v["configuration"]: 0 for v in joining}
-        competing = max(len(looks), decision.CANDIDATES)
-        most = max(competing, decision.DENYING)
-        levels = [decision.level(number, len(LOOKS)) for number in (competing, most)]
-        if rule == "plain":
-            levels = [LEVEL, LEVEL]
         for look in LOOKS:
             looks = {point: max(before, look) for point, before in looks.items()}
             first = explored if rule == "pooled" else explored[:0]
-            final, denied = (_on_own(frames, looks, first, own, level) for level in levels)
+            level = decision.level(decision.DENYING, len(LOOKS))
+            denied = _on_own(frames, looks, first, own, LEVEL if rule == "plain" else level)
+            level = decision.level(decision.possible(denied, goal, len(looks)), len(LOOKS))
+            level = LEVEL if rule == "plain" else level
+            final = _on_own(frames, looks, first, own, level)
             others = [v for v in exploring if v["configuration"] not in looks]
-            of = Evidence([*denied, *others], final, goal, stage2=True, level=levels[0])
+            of = Evidence([*denied, *others], final, goal, stage2=True, level=level)
             out = decision.decide(of)
             if out.closed or out.reason is Reason.NEXT:
                 break
     left = own[LOOKS[-1] :]
     if rule == "confirmed" and of and out.reason is Reason.LIMITS and out.leading and len(left):
-        fresh = of_seeds(frames, left[: seeds_for(out)])
-        fresh = [v for v in fresh if v["configuration"] == out.leading["configuration"]]
-        out = decision.decide(of._replace(fresh=fresh))
+        fresh, denying = (
+            [v for v in rows if v["configuration"] == out.leading["configuration"]]
+            for level in (LEVEL, decision.level(decision.DENYING))
+            for rows in [of_seeds(frames, left[: seeds_for(out)], level)]
+        )
+        out = decision.decide(of._replace(fresh=fresh, fresh_denying=denying))
     return out
 
 
@@ -299,44 +305,97 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def simulated(runs: int) -> pd.DataFrame:
-    """Returns how often each rule switches a defense on, by truth, number of points and spread, in the first
-    world of ``simulation``.
+    """Returns how often each rule switches a defense on, and how often it says that none protects, by truth,
+    number of points and spread, in the first world of ``simulation``.
 
-    All points have the same truth. The three of which attacks read least on the seeds that explore compete.
+    ``all`` points have the same truth, or ``one`` has it and the others leak more by ``MORE``. Those of which
+    attacks read least on the seeds that explore compete first, ``CANDIDATES`` at a time, until one is switched
+    on, some are left open, or all are denied.
     """
     lines = []
-    for truth, points, spread in itertools.product(SIMULATED, (4, 30), (0.02, 0.05)):
+    cases = itertools.product(SIMULATED, (False, True), (4, 30), (0.02, 0.05))
+    for truth, one, points, spread in cases:
         cell = simulation.Cell(EXPLORED + LOOKS[-1], 10, 12, spread)
         of, random = simulation.TRUTHS[truth], np.random.default_rng([1, round(1000 * spread)])
         world = simulation.WORLDS["equal spreads"]
         leaks, learned, _ = simulation.figures_of(cell, world, of, runs, random, points)
-        reached = leaks[:, 1:, :, :EXPLORED].max(2).mean(-1)  # [runs, points]
-        order = np.argsort(reached, axis=1)[:, : decision.CANDIDATES] + 1
-        places = np.concatenate([np.zeros((runs, 1), int), order], axis=1)[..., None, None]
-        chosen = np.take_along_axis(leaks, places, axis=1)
-        for rule in (rule for rule in RULES if rule != "confirmed"):
-            switched = _switched_on(rule, chosen, learned)
-            error = switched.std() / math.sqrt(runs)
-            about = {"truth": truth, "points": points, "spread": spread, "rule": rule}
-            false = Verdict.PROTECTS in of.false
-            lines.append(about | {"false": false, "switched on": switched.mean(), "error": error})
+        leaks[:, 2:] = np.minimum(leaks[:, 2:] + MORE * one, 1)
+        for rule in SIMULATED_RULES:
+            switched, none = _simulated_answers(rule, leaks, learned)
+            about = {"truth": truth, "of": "one" if one else "all", "points": points}
+            about |= {"spread": spread, "rule": rule, "false": Verdict.PROTECTS in of.false}
+            rates = {"switched on": switched.mean(), "none protects": none.mean()}
+            error = {"error": max(switched.std(), none.std()) / math.sqrt(runs)}
+            lines.append(about | rates | error)
     return pd.DataFrame(lines)
 
 
-def _switched_on(rule: str, leaks: Floats, learned: Floats) -> Floats:
-    """Returns on which simulated sweeps [runs] a rule finds that a point protects."""
-    level, protects = LEVEL, verdicts.VERDICTS.index(Verdict.PROTECTS)
-    if rule in ("fresh", "pooled"):
-        level = decision.level(decision.CANDIDATES, len(LOOKS))
-    ends = [EXPLORED] if rule == "explored" else [EXPLORED + look for look in LOOKS]
-    first = 0 if rule in ("pooled", "explored") else EXPLORED
-    out = np.zeros(len(leaks), bool)
-    for end in ends:
-        of, learner = leaks[..., first:end], learned[..., first:end]
-        least = half_row(simulation.ROWS)
-        compared = verdicts.compare(of, np.isfinite(of), learner, learner, least, level)
-        out |= (verdicts.verdict_codes(compared)[:, 1:] == protects).any(1)
-    return out.astype(float)
+def _simulated_answers(rule: str, leaks: Floats, learned: Floats) -> tuple[Bools, Bools]:
+    """Returns on which simulated sweeps [runs] a rule switches a point on, and on which it denies all.
+
+    Args:
+      rule: of ``SIMULATED_RULES``.
+      leaks: [runs, 1 + points, attacks, seeds], undefended first, the seeds that explore first.
+      learned: [runs, 1, 1, seeds].
+    """
+    runs, points = len(leaks), leaks.shape[1] - 1
+    early, first = slice(0, EXPLORED), 0 if rule == "pooled" else EXPLORED
+    reached = leaks[:, 1:, :, early].max(2).mean(-1)  # [runs, points]
+    able = np.ones((runs, points), bool)
+    switched = np.zeros(runs, bool)
+    if rule == "explored":
+        order = np.argsort(reached, axis=1)[:, : decision.CANDIDATES]
+        shown, _ = _shown(leaks[..., early], learned[..., early], order, 0)
+        return shown.any(1), switched
+    if rule == "whole":
+        order = np.tile(np.arange(points), (runs, 1))
+        shown, denied = _shown(leaks[..., early], learned[..., early], order, 2)
+        switched, able = shown.any(1), ~denied
+    order = np.argsort(np.where(able, reached, np.inf), axis=1)
+    looking = ~switched  # no point was switched on, and all before were denied
+    for start in range(0, points, decision.CANDIDATES):
+        places = order[:, start : start + decision.CANDIDATES]
+        competes = np.take_along_axis(able, places, axis=1)
+        waits = looking.copy()
+        for look in LOOKS:
+            seeds = slice(first, EXPLORED + look)
+            looks = 0 if rule == "plain" else len(LOOKS)
+            shown, denied = _shown(leaks[..., seeds], learned[..., seeds], places, looks, ~competes)
+            switched |= shown.any(1) & waits
+            waits &= ~shown.any(1) & ~denied.all(1)
+        looking &= ~switched & ~waits
+    return switched, looking
+
+
+def _shown(
+    leaks: Floats, learned: Floats, places: np.ndarray, looks: int, gone: Bools | bool = False
+) -> tuple[Bools, Bools]:
+    """Returns which points protect and which are denied at one of some looks, [runs, candidates] both.
+
+    Args:
+      leaks: of all points on the seeds of the look, undefended first.
+      learned: likewise.
+      places: [runs, candidates] of the points that compete.
+      looks: 0 corrects for nothing.
+      gone: which of them are denied already.
+    """
+    places = np.concatenate([np.zeros((len(places), 1), int), places + 1], axis=1)
+    leaks = np.take_along_axis(leaks, places[..., None, None], axis=1)
+    least = half_row(simulation.ROWS)
+
+    def compared(level: float) -> verdicts.Compared:
+        return verdicts.compare(leaks, np.isfinite(leaks), learned, learned, least, level)
+
+    of = compared(decision.level(decision.DENYING, looks) if looks else LEVEL)
+    denied = (of.excess.lower > EXCESS) | (of.rest.lower > 0) | (of.change.lower > 0)
+    denied = denied[:, 1:] | gone
+    possible = (~denied).sum(1) + (of.undefended.lower[:, 0] <= EXCESS)
+    shown = np.zeros_like(denied)
+    for number in {*possible.tolist()}:
+        codes = verdicts.verdict_codes(compared(decision.level(number, looks) if looks else LEVEL))
+        protects = codes[:, 1:] == verdicts.VERDICTS.index(Verdict.PROTECTS)
+        shown |= protects & ~denied & (possible == number)[:, None]
+    return shown, denied
 
 
 def main() -> None:

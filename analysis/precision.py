@@ -30,8 +30,9 @@ from configs.precision import get_config
 from vfljax import store
 from vfljax.report import tables
 from vfljax.report.frames import PANELS
-from vfljax.report.judged import Judged, judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.limits import SHOWN_LEVEL, limits
+from vfljax.report.sweep_answers import judge_stored
 from vfljax.sweep.grid import experiment_of
 
 EXACT, ROUNDED, CONTROL = "float32", "bfloat16", "control"
@@ -190,7 +191,7 @@ def compared(workdir: pathlib.Path, images: str = "") -> dict[str, Judged]:
         config = get_config(f"images-{name}" if images else name)
         config.update({"data": {"dir": images}})
         sweep = vfljax.run_sweep(config, workdir / name, command=f"analysis.precision, {name}")
-        sweeps[name] = judged(sweep, experiment_of(sweep))
+        sweeps[name] = judge_stored(sweep, experiment_of(sweep))
     return sweeps
 
 

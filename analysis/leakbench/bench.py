@@ -46,10 +46,10 @@ from vfljax.launching import running
 from vfljax.report import lower_limits
 from vfljax.report.costs import costs
 from vfljax.report.frames import read_frames
-from vfljax.report.judge import LOCAL_ONLY_LEADER
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.points import members_of, points_of
 from vfljax.report.strongest import by_run
+from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
 from vfljax.report.verdicts import EXCESS
 from vfljax.store import StoredSweep
 from vfljax.store.units import SHARD

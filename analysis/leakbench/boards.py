@@ -23,7 +23,7 @@ from vfljax.attacks import TABLE
 from vfljax.auditing.suite import KNOWN, UNDEFENDED
 from vfljax.errors import UserError
 from vfljax.report.frames import Frames, read_frames
-from vfljax.report.judged import Judged, judge_frames
+from vfljax.report.judged_sweep import Judged, judge_frames
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import experiment_of
 from vfljax.types import MALICIOUS, federation_of

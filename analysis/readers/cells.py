@@ -21,8 +21,8 @@ import pandas as pd
 from analysis.readers import protocol
 from analysis.readers.protocol import Reader
 from vfljax.report.frames import PANELS
-from vfljax.report.judged import judge_sweep
 from vfljax.report.strongest import RUN, by_run
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
 
 COLUMNS = [

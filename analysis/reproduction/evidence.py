@@ -28,10 +28,10 @@ from analysis.reproduction.comparisons import Compared
 from analysis.reproduction.papers import paper_of
 from analysis.reproduction.seed_figures import seed_figures
 from vfljax.api.forms import leak_frame
-from vfljax.report.judge import LOCAL_ONLY_LEADER
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.limits import SHOWN_LEVEL, limits
 from vfljax.report.points import members_of, points_of
+from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
 
 SAME = ("table", "dataset", "attack", "split", "metric")  # are equal in compared numbers
 FIGURES = ("accuracy", "auc", "leak", "success", "excess")

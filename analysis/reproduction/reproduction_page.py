@@ -31,7 +31,7 @@ from analysis.reproduction.coverage import grouped
 from analysis.reproduction.papers import PAPERS, paper_of
 from vfljax import store
 from vfljax.report import page, tables
-from vfljax.report.judged import judged
+from vfljax.report.sweep_answers import judge_stored
 from vfljax.report.templates import templates
 from vfljax.sweep import train
 from vfljax.sweep.grid import experiment_of
@@ -72,7 +72,7 @@ def keep(folder: pathlib.Path, workdir: pathlib.Path, compared: Sequence[Compare
     figure = workdir / "figures" / f"{page.PAPER}.png"
     if figure.exists():
         store.write_bytes(folder / f"{name}.png", figure.read_bytes())
-    rows = evidence.leak_rows(experiment.reproduces.table, judged(sweep, experiment))
+    rows = evidence.leak_rows(experiment.reproduces.table, judge_stored(sweep, experiment))
     store.write_text(folder / f"{name}{LEAKS}", evidence.leaks_text(rows))
     about = sweep.header | sweep.header["versions"] | {"machine": train.processor_name()}
     about["date"] = f"{datetime.date.today()}"

@@ -12,7 +12,7 @@ from vfljax.attacking import local_only, planning
 from vfljax.attacks.learners import LEARNERS
 from vfljax.report import not_run
 from vfljax.report.frames import read_frames
-from vfljax.report.judged import judge_sweep
+from vfljax.report.sweep_answers import judge_sweep
 
 
 def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():

@@ -9,7 +9,7 @@ from vfljax import attacks, store
 from vfljax.attacking import run
 from vfljax.report import not_run
 from vfljax.report.frames import read_frames
-from vfljax.report.judged import judge_sweep
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.store.check import SOUND
 
 LABEL = "direct/most_negative"

@@ -23,7 +23,7 @@ from vfljax.attacking import batching, families, jobs, local_only, run, view
 from vfljax.attacks.core import BASELINES
 from vfljax.errors import UserError
 from vfljax.launching import running, work
-from vfljax.report.judged import judge_sweep
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.grid import parse
 from vfljax.sweep.initial import without_defenses

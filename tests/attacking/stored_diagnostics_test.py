@@ -14,7 +14,7 @@ from vfljax import store
 from vfljax.attacking import diagnostics, view
 from vfljax.federation.training import rows_of
 from vfljax.launching import running
-from vfljax.report.judged import judge_sweep
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.sweep.initial import without_defenses
 from vfljax.sweep.known import split_arrays
 

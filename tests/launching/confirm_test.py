@@ -10,7 +10,7 @@ from vfljax.launching import running
 from vfljax.launching.work import Outcome
 from vfljax.report import fresh
 from vfljax.report.decision import LOOKS, Answer
-from vfljax.report.judged import judge_sweep
+from vfljax.report.sweep_answers import judge_sweep
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +69,13 @@ def test_what_is_switched_on_is_trained_beside_undefended_and_judged(
     switching_on()
     running.confirm(workdir, "test", said.append)
     assert said == [fresh.NOTHING]
-    assert not len(judge_sweep(workdir).confirmed)
+    assert judge_sweep(workdir).confirmed is None
     switching_on("noise scale=.01")
     running.confirm(workdir, "test", said.append)
     (experiment,) = asked
     assert [*experiment.grid] == ["undefended", "noise scale=.01"]
     confirmed = judge_sweep(workdir).confirmed
-    assert {"undefended", "noise scale=.01"} <= {*confirmed["label"]}
+    assert {"undefended", "noise scale=.01"} <= {*confirmed.verdicts["label"]}
     assert experiment.seeds == fresh.SEEDS
     # the folder has other first seeds and another grid than what is switched on
     with pytest.raises(UserError, match="has the fresh seeds of another configuration"):

@@ -9,7 +9,7 @@ from tests.stored_sweep import FIXTURE
 from tests.sweeps import silent
 from vfljax import store
 from vfljax.errors import UserError
-from vfljax.report.judged import judge_sweep
+from vfljax.report.sweep_answers import judge_sweep
 
 KNOWN = 20  # labels that the probe of the stored sweep knows
 

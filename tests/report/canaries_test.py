@@ -16,8 +16,8 @@ from vfljax import datasets
 from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
 from vfljax.report import guarantees
-from vfljax.report.judged import judge_sweep
 from vfljax.report.lower_limits import strongest_guesses
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.sweep.canaries import GUESSED_PERCENTS, HALVES, PREFIX, coins, guess_figures
 from vfljax.sweep.known import known_error, split_arrays
 from vfljax.sweep.plan import recorded

@@ -5,7 +5,7 @@ import shutil
 from vfljax.launching import running
 from vfljax.launching.work import Outcome
 from vfljax.report import controls
-from vfljax.report.judged import judge_sweep
+from vfljax.report.sweep_answers import judge_sweep
 
 
 def test_controls_train_undefended_on_permuted_labels_and_stand_beside_the_true_ones(

@@ -4,20 +4,15 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
-from vfljax import attacks, store
+from tests.report.made import BARE, FACTS, NAN, made
+from vfljax import attacks
 from vfljax.config import Goal
 from vfljax.report import decision
-from vfljax.report import judged as judging
 from vfljax.report.costs import Cost
 from vfljax.report.decision import Answer, Criterion, Evidence, Reason, decide
 from vfljax.report.families import Applying
 from vfljax.report.verdicts import Verdict
-from vfljax.store import Unit, write_text
-from vfljax.store.claims import TRIES
-from vfljax.store.units import ATTACK
 
 GOAL = Goal()
 NEAR = [0.686, 0.654, 0.69, 0.65, 0.67]
@@ -51,7 +46,7 @@ def decided(*points, **values):
     return decide(Evidence(points=rows, final=rows, goal=GOAL, **values))
 
 
-def test_the_error_of_a_decision_is_divided_among_looks_and_candidates():
+def test_the_error_of_a_decision_is_divided_among_looks_and_statements():
     assert decision.level(1) == pytest.approx(0.95)
     assert decision.level(3, 3) == pytest.approx(1 - 0.05 / 9)
     assert decision.level(0) == pytest.approx(0.95)
@@ -132,24 +127,9 @@ def test_looks_that_are_left_are_taken_before_anything_else_is_advised():
     futile = decided(v | {"verdict_seeds": 50.0}, looks_left=True, stage2=True)
     assert futile.reason is Reason.LIMITS
     assert decided(v, stage2=True).reason is Reason.LIMITS  # all are taken
-    for stage2 in (False, True):  # more time would take none
-        found = decided(v, looks_left=True, stuck=True, stage2=stage2)
-        assert found.reason is Reason.STUCK
-
-
-def test_looks_are_stuck_where_a_unit_was_given_up_or_no_code_runs_it(monkeypatch, tmp_path):
-    header = {"attacks": {"a": {"attack": "probe", "rule": attacks.TABLE["probe"].rule}}}
-    assert not judging.stuck(tmp_path)
-    units = [Unit("attacks/a/000", ATTACK, "a", "probe")]
-    monkeypatch.setattr(judging.store, "header_of", lambda folder: header)
-    monkeypatch.setattr(judging.store, "units_of", lambda header: units)
-    for tries in range(TRIES + 1):
-        assert judging.stuck(tmp_path) == (tries == TRIES)
-        write_text(tmp_path / f"failures/attacks__a__000.{tries:032x}.json", '{"why": "full"}')
-    store.clear_failures(tmp_path)  # the command is given again, and cut off
-    assert not judging.stuck(tmp_path)
-    header["attacks"]["a"]["attack"] = "of_a_plugin"
-    assert judging.stuck(tmp_path)
+    # all of these units failed, so that more time would take none
+    assert decided(v, failed=True).reason is Reason.FAILED
+    assert decided(v, failed=True, looks_left=True).reason is Reason.CUT_OFF
 
 
 def test_the_nearest_point_on_each_side_stands_beside_no_defense():
@@ -203,21 +183,14 @@ def test_points_that_were_not_reached_may_protect():
     assert decided(denied, unfinished=True).answer is Answer.NONE_PROTECTS  # seeds lack alone
     found = decided(denied, unfinished=True, unreached=True)
     assert (found.answer, found.reason) == (Answer.OPEN, Reason.UNFINISHED)
-
-
-def test_a_point_is_reached_once_it_is_attacked_or_has_diverged():
-    leaks = {"probe/mean": 0.9, "test_utility": 0.88}
-    grid = {"undefended": {}, "noise": {"noise": {"scale": [0.1, 1.0]}}}
-    every = made(BARE, leaks, leaks, config={"grid": grid})
-    assert not judging._unreached(every, "split")
-    assert judging._unreached(made(BARE, leaks, config={"grid": grid}), "split")
-    second = every.verdicts["configuration"] == 2
-    waits = every._replace(verdicts=every.verdicts.assign(leak=every.verdicts["leak"].mask(second)))
-    assert judging._unreached(waits, "split")
-    diverged = every.trials["configuration"] == 2
-    assert not judging._unreached(
-        waits._replace(trials=every.trials.assign(diverged=diverged)), "split"
-    )
+    # those that failed for good may protect too, and no time reaches them
+    found = decided(denied, unreached=True)
+    assert (found.answer, found.reason) == (Answer.OPEN, Reason.FAILED)
+    assert decide(Evidence([BARE_ROW], [BARE_ROW], GOAL, unreached=True)).reason is Reason.FAILED
+    # and the others are decided on all the same
+    assert decided(denied, point(2, 0.6), unreached=True).point["label"] == "p2"
+    wide = point(2, 0.6, e_upper=0.06)
+    assert decided(denied, wide, unreached=True).reason is Reason.NOT_ASKED
 
 
 def test_families_that_were_not_reached_are_unfinished():
@@ -252,6 +225,34 @@ def test_a_point_that_was_left_open_holds_by_fresh_seeds_of_its_own():
     assert not decided(wide, fresh=[point(1, 0.61)], stage2=True, untried=lacking).closed
 
 
+def test_fresh_seeds_deny_the_last_point_that_was_left_open():
+    """At limits of all criteria, as elsewhere; one that others were left beside closes nothing."""
+    wide, leaks = point(1, 0.6, e_upper=0.06), point(1, 0.8, e=0.2)
+    found = decided(wide, fresh=[leaks], fresh_denying=[leaks], stage2=True)
+    assert (found.answer, found.fresh["leak"]) == (Answer.NONE_PROTECTS, 0.8)
+    less = leaks | {"e_lower": 0.04, "c_lower": -0.01}  # at the limits that deny
+    found = decided(wide, fresh=[leaks], fresh_denying=[less], stage2=True)
+    assert (found.answer, found.reason) == (Answer.OPEN, Reason.LIMITS)
+    other = point(2, 0.62, e_upper=0.06)
+    found = decided(wide, other, fresh=[leaks], fresh_denying=[leaks], stage2=True)
+    assert (found.reason, found.leading["label"], found.fresh) == (Reason.LIMITS, "p2", None)
+    lacking = {0: frozenset({"joint"})}
+    found = decided(wide, fresh=[leaks], fresh_denying=[leaks], stage2=True, untried=lacking)
+    assert found.reason is Reason.FAMILIES
+
+
+def test_statements_that_are_denied_correct_no_limits():
+    bare = BARE_ROW | {"undefended_e_lower": 0.2, "gain_lower": 0.05}
+    denied, left = point(1, 0.9, e=0.3), point(2, 0.6)
+    assert decision.possible([bare, denied, left], GOAL, 2) == 1
+    assert decision.possible([bare, denied, left], GOAL, 7) == 6  # five have no figures yet
+    assert decision.possible([bare, denied], GOAL, 1) == 1
+    little = bare | {"undefended_e_lower": 0.04, "gain_lower": 0.005}
+    assert decision.possible([little, denied, left], GOAL, 2) == 3
+    unknown = bare | {"undefended_e_lower": NAN, "gain_lower": NAN}
+    assert decision.possible([unknown, left], GOAL, 1) == 1
+
+
 def test_candidates_qualify_by_their_means_and_none_dominates_another():
     rows = [
         point(1, 0.60, 0.85),
@@ -280,121 +281,6 @@ def test_a_look_is_not_taken_where_it_is_not_likely_to_settle_anything():
     assert not decision.may_settle(unknowing.undecided[0], unknowing)  # no seed can settle that
     other = point(2, 0.6, **unclear)  # of the sweep, which did not compete
     assert not decision.may_settle(other, found)
-
-
-def test_the_limits_of_a_decision_are_wider_than_those_of_the_table():
-    one = made(BARE, PROTECTS)
-    many = made(BARE, *[PROTECTS] * 12, knobs={"noise.scale": [NAN, *range(1, 13)]})
-    widths = []
-    for judged in (one, many):
-        v = judged.decisions["split"].undecided or (judged.decisions["split"].point,)
-        widths.append(v[0]["e_upper"] - v[0]["e"])
-    assert widths[1] > 2 * widths[0]
-    table = many.leading.set_index("configuration")
-    # one point, at a first look, which spends half of .05
-    wider = stats.t.isf(0.025, 4) / stats.t.isf(0.05, 4)
-    assert widths[0] == pytest.approx((table.loc[1, "e_upper"] - table.loc[1, "e"]) * wider)
-
-
-def test_points_that_are_not_reached_yet_correct_limits_as_the_others_do():
-    grid = {"undefended": {}, "noise": {"noise": {"scale": [*range(1, 21)]}}}
-    part = made(BARE, PROTECTS, config={"grid": grid})  # where a short budget ended
-    of = judging.decided(part).decisions["split"]
-    assert (of.candidates, of.corrected) == (1, 20)
-    table = part.leading.set_index("configuration").loc[1]
-    (v,) = [of.point] if of.point else of.undecided
-    ratio = stats.t.isf(0.025 / 20, 4) / stats.t.isf(0.05, 4)
-    assert v["d_upper"] - v["d"] == pytest.approx((table["d_upper"] - table["d"]) * ratio)
-
-
-def test_seeds_that_explored_close_an_answer_at_as_many_looks_as_there_are_stages(
-    monkeypatch, tmp_path
-):
-    """However often its command is continued: what a stage that is not complete has does not count."""
-    # on three seeds its leak is .60, and on the others as much as undefended's
-    point = {"probe/mean": [0.6, 0.6, 0.6, 0.95, 0.95], "test_utility": 0.88}
-    judged = made(BARE, point, workdir=str(tmp_path))
-    whole = judged.decisions["split"]
-    assert whole.answer is Answer.OPEN
-    stages = [
-        {"grid": {"undefended": {}}, "seeds": 5},
-        {"grid": {"noise": {}}, "seeds": 3},
-        {"grid": {"undefended": {}, "noise": {}}, "seeds": 5},
-    ]
-    header = judged.sweep.header | {"earlier": stages[:-1], "config": stages[-1]}
-    assert judging.seeds_explored(header) == [3, 5]
-    assert judging.seeds_explored({"earlier": [], "config": {"seeds": 2}}) == [2]
-    monkeypatch.setattr(judging, "planned_points", lambda experiment: 1)
-    sweep = judged.sweep._replace(header=header, unfinished=("some shards are not trained",))
-    staged = judged._replace(sweep=sweep)
-    units = [Unit(str(n), ATTACK, None, "", stage=n) for n in range(3)]
-    monkeypatch.setattr(judging.store, "units_of", lambda header: units)
-    monkeypatch.setattr(Applying, "families", lambda *_: frozenset())
-    found = []
-    for done in range(4):
-        monkeypatch.setattr(judging.store, "finished", lambda _, unit, done=done: int(unit) < done)
-        of = judging.decided(staged).decisions["split"]
-        v = of.point or of.leading
-        found.append((of.answer, v["seeds"], round(v["d_upper"] - v["d"], 4)))
-    once = made(BARE, {**point, "probe/mean": [0.6] * 3}, seeds=3).decisions["split"].point
-    wide = once["d_upper"] - once["d"]  # a first look spends .05 / 2 however many follow
-    assert found[:3] == [(Answer.SWITCH_ON, 3, pytest.approx(wide, abs=1e-4))] * 3
-    assert found[3][:2] == (Answer.OPEN, 5)
-    table = judged.leading.set_index("configuration").loc[1]  # the second look spends .05 / 4
-    wide = (table["d_upper"] - table["d"]) * stats.t.isf(0.0125, 4) / stats.t.isf(0.05, 4)
-    assert found[3][2] == pytest.approx(wide, abs=1e-4)
-
-
-def test_a_sweep_that_was_killed_within_its_first_look_decides_nothing(monkeypatch):
-    unit = Unit("0", ATTACK, None, "")
-    monkeypatch.setattr(judging.store, "units_of", lambda header: [unit])
-    monkeypatch.setattr(judging, "planned_points", lambda experiment: 1)
-    monkeypatch.setattr(Applying, "families", lambda *_: frozenset())
-    whole = made(BARE, PROTECTS)
-    header = whole.sweep.header | {"config": {"seeds": 5, "grid": {"undefended", "noise"}}}
-    sweep = whole.sweep._replace(header=header, unfinished=("2 of 10 shards are not trained",))
-    whole = whole._replace(sweep=sweep)
-    assert judging.decided(whole).decisions["split"].answer is Answer.SWITCH_ON  # all attacked
-    for killed, undefended in (([1], 5), ([0, 1], 2)):
-        rows, trials = (
-            of[~(of["configuration"].isin(killed) & (of["seed"] > 2))]
-            for of in (whole.rows, whole.trials)
-        )
-        part = whole._replace(rows=rows, trials=trials)
-        of = judging.decided(part).decisions["split"]
-        assert (of.answer, of.bare["seeds"]) == (Answer.OPEN, undefended)
-        assert of.bare["undefended_e"] > 0.3
-        with monkeypatch.context() as patch:  # three of five seeds would do
-            patch.setattr(judging, "_explored", lambda found: found.frames)
-            assert judging.decided(part).decisions["split"].answer is Answer.SWITCH_ON
-
-
-@pytest.mark.parametrize(("more", "own"), [(0.005, False), (0.018, True)])
-def test_few_points_that_compete_are_denied_at_limits_of_all_criteria(more, own):
-    # the lower limit of e is above .05 at the level of one or three points, and below at that of five
-    near = {"probe/mean": [x + more for x in NEAR], "test_utility": 0.88}
-    judged = made(BARE, near)
-    if own:
-        judged = judging.decided(judged._replace(stage2={"split": judged}))
-    of = judged.decisions["split"]
-    level = decision.level(3, 3) if own else decision.level(1, 2)
-    final = judging.judge_frames(judged.sweep, judged.experiment, judged.frames, level).leading
-    assert final.set_index("configuration").loc[1, "e_lower"] > 0.05
-    assert (of.answer, [v["configuration"] for v in of.undecided]) == (Answer.OPEN, [1])
-
-
-def test_points_without_seeds_of_their_own_are_denied_at_limits_of_all_criteria():
-    # e is .07; its lower limit of 95 % is .053, and that of 99 % .04
-    near = {"probe/mean": NEAR, "test_utility": 0.88}
-    leaks, scales = {"probe/mean": 0.9}, [NAN, 0.1, 1.0]
-    judged = made(BARE, near, leaks, knobs={"noise.scale": scales})
-    table = judged.leading.set_index("configuration")
-    assert table.loc[1, "e_lower"] > 0.05
-    stage2 = made(BARE, leaks, knobs={"noise.scale": [NAN, 1.0]})
-    of = judging.decided(judged._replace(stage2={"split": stage2})).decisions["split"]
-    (left,) = of.undecided
-    assert left["configuration"] == 1
-    assert left["e_lower"] < 0.05
 
 
 def test_which_families_apply(monkeypatch):

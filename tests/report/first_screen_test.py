@@ -13,7 +13,8 @@ from vfljax.config import Goal
 from vfljax.report import first_screen, next_command, terminal, verdict_tables
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.first_screen import answers
-from vfljax.report.next_command import more_seeds
+from vfljax.report.looks import Progress
+from vfljax.report.next_command import more_seeds, settle
 from vfljax.sweep.grid import parse
 
 STORED = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
@@ -22,6 +23,7 @@ WIDE = [0.95, 0.6, 0.95, 0.65, 0.9]
 UNCLEAR_COST = {"probe/mean": 0.6, "test_utility": [0.8, 0.9, 0.95, 0.8, 0.9]}
 UNKNOWING = {"norm": 0.95}, {"norm": 0.6, "test_utility": 0.88}
 KEPT = {"test_utility": 0.88}
+GONE = Progress(frozenset(), frozenset({"x"}), frozenset())
 LEFT_OUT = {"test_utility": 0.82, "validation_utility": 0.82}
 
 
@@ -299,9 +301,9 @@ def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command(monkeypatch
     assert shlex.split(of.command) == shlex.split(f"{command} --budget=5m")
     # 24 trials at one second, and as many seconds of the attack's as there are
     assert screen.answer == "Open: the time was over, and 1 of 3 points remain, about 1 min."
-    monkeypatch.setattr(first_screen, "stuck", lambda folder: True)  # more time would not do
+    monkeypatch.setattr(first_screen, "progress", lambda folder: GONE)
     answer = the(left).answer
-    assert answer.startswith("Open: parts failed, or need a plugin that is not in use, and 1 of 3")
+    assert answer.startswith("Open: parts failed, and 1 of 3 points remain")
     # of two seeds that a stage which is not complete leaves, more seeds are not what lacks
     decided = decided._replace(reason=Reason.FEW_SEEDS)
     sweep = left.sweep._replace(unfinished=("2 of 10 shards are not trained",))
@@ -326,13 +328,15 @@ def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypa
         with monkeypatch.context() as patch:
             patch.setattr(next_command.store, "header_of", lambda folder: header)
             cut_off = judged._replace(decisions={"split": of}, stage2=own)
-            stuck = of._replace(reason=Reason.STUCK)
+            patch.setattr(next_command, "progress", lambda folder: GONE)
+            failed = of._replace(reason=Reason.FAILED)
             screen = the(cut_off)
-            failed = the(cut_off._replace(decisions={"split": stuck}))
+            failed = the(cut_off._replace(decisions={"split": failed}))
         assert screen.answer == (
-            f"Open: the time was over after {seeds} of the seeds that were set aside to decide."
+            f"Open: only {seeds} of the seeds that were set aside to decide were looked at so far."
         )
-        assert (failed.answer, failed.settle) == (f"Open: {Reason.STUCK.value}.", screen.settle)
+        assert failed.answer.startswith("Open: parts of the sweep failed")
+        assert failed.settle == screen.settle  # the same command tries them again
         (suggested,) = screen.settle
         assert f"at up to {12 - seeds} further seeds ({2 * (12 - seeds)} trials" in suggested.why
         assert shlex.split(suggested.command) == shlex.split(expected)
@@ -340,22 +344,65 @@ def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypa
 
 def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):
     judged = made(BARE, command="vfljax.run_sweep", workdir="runs/a b")
-    assert more_seeds(judged, 9) == (
-        'vfljax.run_sweep({**vfljax.load("runs/a b").config, "seeds": 9, "first_seed": 15}, '
-        '"runs/a b-9-seeds")'
+    # behind the twelve of a decision, and thirty of --confirm
+    assert more_seeds(judged) == (
+        'vfljax.run_sweep({**vfljax.load("runs/a b").config, "seeds": 6, "first_seed": 45}, '
+        '"runs/a b-6-seeds")'
     )
-    assert parse({**store.load(STORED).config, "seeds": 9}).seeds == 9
+    assert parse({**store.load(STORED).config, "seeds": 6}).seeds == 6
     (tmp_path / "config.py").touch()  # an audit writes the config of its own sweep
     audit = made(BARE, command="vfljax audit --data=t.csv", workdir=str(tmp_path))
-    fresh = "--config.seeds=9 --config.first_seed="
-    assert f"--config={tmp_path}/config.py {fresh}" in more_seeds(audit, 9)
-    again = more_seeds(made(BARE, command=f"{COMMAND} --config.first_seed=1"), 9)
+    fresh = "--config.seeds=6 --config.first_seed="
+    assert f"--config={tmp_path}/config.py {fresh}" in more_seeds(audit)
+    again = more_seeds(made(BARE, command=f"{COMMAND} --config.first_seed=1"))
     assert again.count("first_seed") == 1
     plugin = made(BARE, command="vfljax sweep --config 'a b.py' --plugin b.py --plugin mine.py")
-    words = shlex.split(more_seeds(plugin, 9))
+    words = shlex.split(more_seeds(plugin))
     assert "--config=a b.py" in words
     assert words[-2:] == ["--plugin=b.py", "--plugin=mine.py"]
-    assert more_seeds(made(BARE, config={"data": {"name": "wire"}}), 9) == ""
+    assert more_seeds(made(BARE, config={"data": {"name": "wire"}})) == ""
+
+
+def test_two_panels_are_advised_one_sweep_of_more_seeds():
+    judged = made(BARE, {"probe/mean": WIDE})
+    of = judged.decisions["split"]
+    reasons = Reason.FEW_SEEDS, Reason.NO_CANDIDATE
+    few, none = (settle(judged, "split", of._replace(reason=reason))[0] for reason in reasons)
+    assert few.command == none.command
+    assert few.why != none.why
+
+
+@pytest.mark.parametrize(
+    ("command", "budget"),
+    [
+        ("vfljax audit --data=t.csv --trees --workdir=w", " --budget=5m"),
+        ("vfljax attack --wire=a.npz,b.npz --workdir=w", ""),
+    ],
+)
+def test_what_was_recorded_goes_on_with_its_own_command(command, budget):
+    judged = made(BARE, {"probe/mean": WIDE}, command=command, config={"data": {"name": "wire"}})
+    of = judged.decisions["split"]
+    unfinished = judged._replace(sweep=judged.sweep._replace(unfinished=("an attack was not run",)))
+    for reason in (Reason.UNFINISHED, Reason.FAILED, Reason.FEW_SEEDS):
+        (suggested,) = settle(unfinished, "split", of._replace(reason=reason))
+        assert suggested.command == command + budget
+    assert settle(judged, "split", of._replace(reason=Reason.FEW_SEEDS)) == ()
+
+
+def test_minutes_that_are_left_count_attacks_of_what_is_trained():
+    """Ten trials are trained, at a second each; one attack took 5 of them 300 s, the other is not run."""
+    leaks = {"probe/mean": WIDE, "norm": NAN}
+    run = {"seconds": 300.0, "trials": 5}
+    unrun = {"seconds": 0, "trials": 0}
+    judged = made(BARE | {"norm": NAN}, leaks)
+    entries = {"probe/mean": judged.attacks["probe/mean"] | run}
+    judged = judged._replace(attacks=entries | {"norm": judged.attacks["norm"] | unrun})
+    # ten trials of an attack that is taken to cost what the other does, 60 s
+    assert next_command.remaining(judged) == "seeds and attacks remain, about 10 min"
+    header = judged.sweep.header | {"trials": 20}
+    more = judged._replace(sweep=judged.sweep._replace(header=header))
+    # and ten others that are trained and attacked twice: 10 s and 1,200 s
+    assert next_command.remaining(more).endswith("about 31 min")
 
 
 def test_a_terminal_shows_answers_and_verdicts_within_its_width(monkeypatch):
@@ -388,13 +435,16 @@ def test_how_sure_an_answer_is_names_what_its_limits_are_corrected_for():
         decided = judged.decisions["split"]._replace(**values)
         return row(the(judged._replace(decisions={"split": decided})), "Sure")
 
-    corrected = "5 seeds; limits are corrected for 1 point and further looks"
-    assert sure() == f"{corrected} (at most 5 % false)."
-    assert sure(answer=Answer.NONE_PROTECTS, point=None) == f"{corrected}."
-    assert "corrected for 3 candidates and 3 looks" in sure(stage2=True, corrected=3)
-    assert "at most 10 % false" in sure(stage2=True, corrected=3)
-    assert "false" not in sure(stage2=True, corrected=4)
-    assert "false" not in sure(stage2=True, corrected=3, answer=Answer.NONE_PROTECTS, point=None)
+    corrected = "5 seeds; limits are corrected for {} and further looks (at most 5 % false)"
+    assert sure() == f"{corrected.format('1 possible answer')}."
+    none = {"answer": Answer.NONE_PROTECTS, "point": None}
+    assert sure(**none) == f"{corrected.format('5 criteria')}."
+    assert "corrected for 3 possible answers and 3 looks" in sure(stage2=True, corrected=3)
+    for values in ({}, none):
+        assert "at most 10 % false" in sure(stage2=True, corrected=3, **values)
+    assert "false" not in sure(stage2=True, answer=Answer.OPEN, point=None)
+    fresh = dict(judged.decisions["split"].point) | {"seeds": 14}
+    assert sure(**none, fresh=fresh).endswith("; noise is denied by 14 fresh seeds alone.")
     assert "undefended alone" in sure(stage2=True, candidates=0)
     alone = sure(stage2=True, fresh=judged.decisions["split"].point)
     assert alone == "left open by 5 seeds; 5 fresh seeds alone, one look at 95 %."

@@ -10,7 +10,7 @@ import pytest
 
 from vfljax import attacks, store
 from vfljax.report.frames import read_frames
-from vfljax.report.judge import judge
+from vfljax.report.verdict_frame import verdict_frame
 from vfljax.store import StoredSweep
 from vfljax.types import AttackIdentity
 
@@ -175,7 +175,7 @@ def test_a_stored_sweep_is_read_whole():
     assert fair["leak"].notna().sum() == at_once["leak"].notna().sum()
     assert (rows["role"] == "learner").sum() == sweep.local_only.num_rows
     assert not fair.duplicated(["configuration", "panel", "label", "seed"]).any()
-    found = judge(*frames[:3])
+    found = verdict_frame(*frames[:3])
     # panels, configurations, numbers of known labels
     assert len(found) == 2 * sweep.results.to_pandas()["configuration"].nunique() * 2
     assert found["leak"].notna().all()

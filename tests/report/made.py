@@ -13,10 +13,11 @@ import pandas as pd
 import pyarrow as pa
 
 from tests.sweeps import columns
-from vfljax.report import judged as judging
+from vfljax.report import looks
 from vfljax.report.families import Applying
 from vfljax.report.frames import Facts, Frames
-from vfljax.report.judged import Judged, decided, judge_frames
+from vfljax.report.judged_sweep import Judged, judge_frames
+from vfljax.report.sweep_answers import with_decisions
 from vfljax.store import StoredSweep
 from vfljax.sweep.grid import parse
 
@@ -140,6 +141,6 @@ def made(
     stored = StoredSweep(pathlib.Path(workdir), header, results, pa.table({}))
     found = judge_frames(stored, parse(CONFIG | (config or {})), frames)
     none = mock.patch.object(Applying, "families", return_value=frozenset())
-    points = mock.patch.object(judging, "planned_points", return_value=len(configurations) - 1)
+    points = mock.patch.object(looks, "planned_points", return_value=len(configurations) - 1)
     with points, none if every_family else contextlib.nullcontext():
-        return decided(found)
+        return with_decisions(found)

@@ -15,8 +15,8 @@ from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.report import figures, frontier, page, tables
 from vfljax.report.first_screen import Screen, Suggestion, answers
-from vfljax.report.judged import judge_sweep
 from vfljax.report.ruler import Mark, Ruler
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.report.templates import templates
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "stored_sweep"
@@ -200,6 +200,11 @@ def test_a_page_on_recordings_has_no_parts_that_were_not_recorded():
     assert "10,000 recorded rows of all runs together" in text
     assert "2,000 attacked rows a seed" in text
     assert "validation" not in text
+    grown = {"command": "vfljax audit --data=t.csv --trees --workdir=w", "data": data}
+    sweep_of_trees = sweep._replace(header=sweep.header | grown)
+    trees = page._about(judged._replace(sweep=sweep_of_trees))
+    # it is called after the audit, and not after the file of its first seed
+    assert trees.startswith(f"{judged.experiment.name}: 10,000 rows of all seeds together, 2 cl")
     trained = page._about(made(BARE)._replace(sweep=sweep))
     assert "10,000 rows" in trained
     assert "2,000 training rows a seed" in trained

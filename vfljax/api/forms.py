@@ -17,7 +17,7 @@ import pyarrow as pa
 from vfljax import store
 from vfljax.errors import UnknownError, UserError, imported, short_path, unknown
 from vfljax.report.frames import read_frames
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.limits import half_row, limits
 from vfljax.report.points import points_of
 from vfljax.report.verdicts import MEANINGS

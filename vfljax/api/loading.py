@@ -17,7 +17,8 @@ from vfljax.errors import UserError, argument, unknown
 from vfljax.launching import running
 from vfljax.report import not_run, page, records, verdict_tables
 from vfljax.report.figures import complete
-from vfljax.report.judged import Judged, judged
+from vfljax.report.judged_sweep import Judged
+from vfljax.report.sweep_answers import judge_stored
 from vfljax.store.attack_rows import numbers_of_rows
 from vfljax.sweep.grid import experiment_of
 from vfljax.sweep.plan import Plan
@@ -53,7 +54,7 @@ class Sweep(store.StoredSweep):
         if not self.results.num_rows:
             what = f"{self.workdir} has no finished trials yet"
             raise UserError(what, remedy="run `vfljax sweep` again")
-        return judged(self, experiment_of(self))
+        return judge_stored(self, experiment_of(self))
 
     @functools.cached_property
     def plan(self) -> Plan:
@@ -88,7 +89,8 @@ class Sweep(store.StoredSweep):
             chosen, recommended    whether it is its method's operating point; what to switch on
 
         leak, e, d, utility and others have limits that end in ``_lower`` and ``_upper``. All columns are
-        described by ``vfljax.report.judge``, ``costs`` and ``judged``. Knobs ("kdk.epsilon") follow.
+        described by ``vfljax.report.verdict_frame``, ``costs`` and ``verdict_columns``. Knobs ("kdk.epsilon")
+        follow.
 
         Args:
           known: K; None: the largest number of labels that an attack of the sweep knows.

@@ -25,7 +25,7 @@ def verify(workdir: Path) -> None:
       UserError: if a part is damaged, or may not be read.
     """
     from vfljax import store
-    from vfljax.report.judged import CONFIRMED
+    from vfljax.report.judged_sweep import CONFIRMED
     from vfljax.store.check import DAMAGED, UNREADABLE
 
     folder = pathlib.Path(workdir)

@@ -23,7 +23,9 @@ from vfljax.launching.work import May, Outcome, Say, Work, work
 from vfljax.report import decision, fresh
 from vfljax.report.decision import LOOKS, Answer, Reason
 from vfljax.report.families import Applying
-from vfljax.report.judged import Judged, judge_sweep, looks_left
+from vfljax.report.judged_sweep import Judged
+from vfljax.report.looks import looks_left
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.store import Unit
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.types import NO_SPLIT, SPLIT, federation_of
@@ -114,7 +116,7 @@ def _settled(found: Judged, panel: str) -> bool:
     if store.header_of(folder) is None or of.reason in (Reason.NEXT, Reason.FAMILIES):
         return False
     futile = of.stage2 and not any(decision.may_settle(v, of) for v in of.undecided)
-    return futile or not looks_left(found, panel)
+    return futile or not looks_left(folder)
 
 
 def _until(folder: pathlib.Path, first: int, look: int, end: float) -> May:

@@ -22,9 +22,10 @@ from vfljax.launching.work import May, Outcome, Say, begin, work
 from vfljax.report import decision, lower_limits
 from vfljax.report.decision import Criterion
 from vfljax.report.frames import read_frames
-from vfljax.report.judge import judge
-from vfljax.report.judged import judged, look_at
+from vfljax.report.looks import number_of_look
 from vfljax.report.next_command import remaining
+from vfljax.report.sweep_answers import judge_stored
+from vfljax.report.verdict_frame import verdict_frame
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK
 from vfljax.sweep import train
@@ -100,7 +101,7 @@ def within(
         what = " ended before anything was trained"
         raise UserError(("the ", argument("budget"), what), remedy="give more, such as 10m")
     if sweep.unfinished:
-        left = remaining(judged(sweep, experiment_of(sweep)))
+        left = remaining(judge_stored(sweep, experiment_of(sweep)))
         say(f"The budget of this part is spent: {left}. The same call goes on.")
     return outcome
 
@@ -131,10 +132,14 @@ def rejecting(folder: pathlib.Path) -> Rejected:
     def rejected(shards: tuple[str, ...]) -> frozenset[tuple[int, str]]:
         del shards
         sweep = store.load(folder)
-        frames = read_frames(sweep, experiment_of(sweep))
-        facts, looks = frames.facts, 2 ** look_at(frames, sweep.header)
+        experiment = experiment_of(sweep)
+        frames = read_frames(sweep, experiment)
+        facts, looks = (
+            frames.facts,
+            2 ** number_of_look(frames, sweep.header, experiment.first_seed),
+        )
         level = decision.level(decision.DENYING, looks)
-        verdicts = judge(frames.rows, frames.trials, facts, level)
+        verdicts = verdict_frame(frames.rows, frames.trials, facts, level)
         return frozenset(
             (v["configuration"], v["panel"])
             for v in verdicts.to_dict("records")

@@ -18,7 +18,8 @@ from vfljax.config import Config, changed
 from vfljax.errors import UserError, unknown
 from vfljax.launching.work import May, Outcome, Say, Work, anything, begin, check_contracts, work
 from vfljax.report import controls, fresh, page, terminal
-from vfljax.report.judged import CONFIRMED, judge_sweep
+from vfljax.report.judged_sweep import CONFIRMED
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.sweep import profile, size, train
 from vfljax.sweep.grid import experiment_of
@@ -119,13 +120,19 @@ def _within(
     if stored is not None:  # an answer that these seeds have closed would ask for fewer
         fields = {**fields, "seeds": stored["config"]["seeds"]}
     experiment = changed(experiment_of(store.load(workdir)), fields)
-    same = ("grid", "first_seed")
-    if stored is not None and any(stored["config"][n] != experiment.stored[n] for n in same):
+    if stored is not None and not _extends(experiment.stored, stored["config"]):
         raise UserError(
             f"{folder} has {what} of another configuration",
             remedy="remove that folder, and the same command makes it anew",
         )
     return experiment
+
+
+def _extends(config: Mapping[str, Any], stored: Mapping[str, Any]) -> bool:
+    """Returns whether a config has a stored one's first seed, and all of its points."""
+    grid = config["grid"]
+    points = all(grid.get(name) == chain for name, chain in stored["grid"].items())
+    return points and config["first_seed"] == stored["first_seed"]
 
 
 def report(workdir: pathlib.Path, verbose: bool = False) -> str:

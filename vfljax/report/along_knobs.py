@@ -18,7 +18,7 @@ from vfljax.report import words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, Drawing, hover, logarithmic, style
 from vfljax.report.frames import PANELS, Facts
 from vfljax.report.frontier import WIDTH, hover_lines
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.limits import of_row
 from vfljax.report.points import points_of
 

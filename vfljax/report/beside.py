@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vfljax import store
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 
 FILE = "answer.json"
 NETWORKS, TREES = "Networks", "Trees"

@@ -16,9 +16,10 @@ import pandas as pd
 
 from vfljax.report.frames import PANELS
 from vfljax.report.fresh import grid_of, named
-from vfljax.report.judge import LOCAL_ONLY_LEADER
-from vfljax.report.judged import Judged, elsewhere, judge_sweep
+from vfljax.report.judged_sweep import Judged, of_same_points
 from vfljax.report.limits import FEWEST_SEEDS, of_row
+from vfljax.report.sweep_answers import judge_sweep
+from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
 from vfljax.report.words import NONE, figure, signed, with_limits
 
 FOLDER = "controls"
@@ -69,7 +70,9 @@ def control_table(judged: Judged) -> pd.DataFrame:
     """
     folders = {name: judged.sweep.workdir / FOLDER / name for name in CONTROLS}
     controls = {n: judge_sweep(f) for n, f in folders.items() if (f / "sweep.json").exists()}
-    parts = [elsewhere(judged, of).assign(labels=LABELS[name]) for name, of in controls.items()]
+    parts = [
+        of_same_points(judged, of).assign(labels=LABELS[name]) for name, of in controls.items()
+    ]
     if not parts:
         return pd.DataFrame()
     found = pd.concat(parts)

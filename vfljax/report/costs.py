@@ -94,7 +94,7 @@ def costs(
         qualifies           whether the loss is small enough
 
     Args:
-      trials: of the panel's honest federation, ``rows.Frames.trials``.
+      trials: of the panel's honest federation, ``frames.Frames.trials``.
       order: the configurations, undefended first.
       facts: of the sweep.
       level: of each limit of gain and cost.

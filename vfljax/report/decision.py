@@ -1,30 +1,47 @@
 """What may be decided on a panel, as a record. Texts are made of it in ``first_screen``.
 
 Choosing among verdicts costs truth: the best of many points, on the seeds on which it was found, flatters
-itself. So a decision has limits of its own. Of the k points that compete for it and j looks at growing numbers
-of seeds,
+itself. So a decision has limits of its own. Two kinds of statements close an answer, and they go wrong in
+different ways. Of each, one *part* of a decision (below) makes a false one with a probability of .05 at most.
 
-    level = 1 - .05 / (j k)    of each limit (Bonferroni),
+**To choose** is to say that a point holds, that there is nothing to protect, or that nothing is gained. All
+criteria must be shown at once, so that criteria need no correction. But each of the k statements that may be
+made can be made by chance although it is not true, at any of j looks at growing numbers of seeds, so that
 
-so that it switches on a point that is not good, at any look, with a probability of .05 at most. If seeds were
-set aside for it (``stage2``), k are the points that are trained on them, at least ``CANDIDATES``, and j is the
-number of ``LOOKS``. Otherwise all points of the sweep compete, also those that are not trained or attacked yet:
-a budget that ends sooner corrects for no fewer. How often a sweep is extended by further seeds is not known
-when it is first looked at, so that its n-th look spends .05 / 2^n: j is 2^n, and all looks spend less than .05.
-Its looks are at the numbers of seeds after which its stages end, such as 3 and 5 of an audit. The seeds of a
-later stage that is not complete do not count, nor do those of a first one before all seeds of a point were
-attacked, however often the command is continued. Points that are added at a number of seeds that was looked at
-before may spend that look's share again.
+    level = 1 - .05 / (j k)    of each limit (Bonferroni).
 
-Each part of a decision spends .05 of its own: the seeds that explored, which may close the answer at once,
-those that were set aside, and fresh seeds of one point. The first two thus switch on what is not good with a
-probability of .10 at most, and all three with .15. Where all candidates are denied and others join, each
-further round adds .05 at most. A sweep in another folder is another decision.
+Points that are denied at a look (below) do not count in its k. What is denied is not chosen. Given that it is
+not denied, a statement that is not true is made with a probability of at most .05 / (j k) over that of not
+being denied, because the further a mean is beyond the edge, the more often it is denied for each time that it
+is chosen (its p-value is uniformly conservative). So the sum over the k that are left is .05 / j, however many
+they are and whoever was denied before: this is the Bonferroni procedure after conditioning of Ellis, Pecanka
+and Goeman (2020, arXiv:1801.00141). They divide by the probability of not being denied at the edge, which is 1
+- .05 / j at least here, and left out. Nor do candidates that join where all were denied need a share of their
+own. Undefended counts in k unless the lower limit of its e is above .05, and *do not federate* unless that of
+the gain is above a point.
 
-*No defense* is false if it denies a good point. It denies all, so that only the criteria that may deny this one
-point add up, and not the points: ``DENYING`` limits. Points that compete are denied at the level above of
-max(k, ``DENYING``), and those that did not compete for seeds set aside at that of ``DENYING``, on the seeds
-that explored. So this answer is false with a probability of .05 in each part too, where some point is good.
+**To deny** all points, *no defense protects*, is false only if some point is good, and then only if that point
+is denied. However many others there are, only the limits that may deny this one add up, of which there are
+``DENYING``:
+
+    level = 1 - .05 / (j ``DENYING``).
+
+If several points are good, all of them would have to be denied, which is less likely still.
+
+If seeds were set aside for a decision (``stage2``), its candidates compete on these, and j is the number of
+``LOOKS``. Otherwise all points of the sweep compete, also those that are not trained or attacked yet: a budget
+that ends sooner corrects for no fewer. How often a sweep is extended by further seeds is not known when it is
+first looked at, so that its n-th look spends .05 / 2^n: j is 2^n, and all looks spend less than .05. Its looks
+are at the numbers of seeds after which its stages end, such as 3 and 5 of an audit. The seeds of a later stage
+that is not complete do not count, nor do those of a first one before all seeds of a point were attacked,
+however often the command is continued. Points that are added at a number of seeds that was looked at before may
+spend that look's share again.
+
+A decision has three parts, and each spends .05 of its own: the seeds that explored, which may close the answer
+at once, and on which points are denied that do not compete for seeds set aside; those that were set aside; and
+fresh seeds of one point, of one look. The first two thus switch on what is not good with a probability of .10
+at most, and all three with .15; so for *no defense* where some point is good. A sweep in another folder is
+another decision.
 
 Let *holds* be said of a point that at this level protects from what
 was tried, or whose leak is at most what the user accepts, and whose cost is kept or cannot be known. It is
@@ -68,7 +85,8 @@ LOOKS = (4, 8, 12)
 CANDIDATES = 3
 """Points of a panel that get seeds of their own, at most."""
 ERROR = 0.05
-"""The largest probability that one stage of a decision switches on a point that is not good, if limits hold."""
+"""The largest probability that one part of a decision chooses what is not so, and that it denies all points
+although one is good, if limits hold."""
 DENYING = 5
 """Limits that may deny a point: of e, c and d, and of the two costs that a goal may name."""
 
@@ -100,7 +118,7 @@ class Reason(enum.StrEnum):
     UNFINISHED = "points or attacks were not reached"
     NOT_ASKED = "no seeds were set aside for a decision"
     CUT_OFF = "the time was over before all looks at seeds that were set aside were taken"
-    STUCK = "units of the seeds that were set aside failed, or need a plugin that is not in use"
+    FAILED = "units failed without which nothing more can be said"
     NEXT = "all points that competed are denied, and others are left"
     NO_CANDIDATE = (
         "points are not denied, and none of them is promising enough for seeds of its own"
@@ -134,11 +152,12 @@ class Evidence(NamedTuple):
     unfinished: bool = False
     unreached: bool = False  # whether the sweep has points that are not trained or not attacked yet
     looks_left: bool = False  # whether looks at seeds that were set aside are planned and not taken
-    stuck: bool = False  # whether units failed without which they cannot be taken
-    fresh: Sequence[Row] = ()  # on fresh seeds, by ``--confirm``
+    failed: bool = False  # whether units failed without which none of them can be taken
+    fresh: Sequence[Row] = ()  # on fresh seeds, by ``--confirm``, at the table's limits
+    fresh_denying: Sequence[Row] = ()  # likewise, at limits that deny
     diverged: bool = False  # whether all trials did
     level: float = LEVEL  # of the limits of ``final``
-    corrected: int = 1  # the points for which that level is corrected
+    corrected: int = 1  # the statements for which that level is corrected, see ``possible``
 
 
 class Decided(NamedTuple):
@@ -153,7 +172,8 @@ class Decided(NamedTuple):
     keeps: Row | None = None
     protects: Row | None = None  # of those that protect on average, the one that loses least
     leading: Row | None = None  # of an open answer, the point that is nearest to hold
-    fresh: Row | None = None  # ``point`` or what was contradicted, on fresh seeds
+    # on fresh seeds: ``point``, what was contradicted, or the last point that was denied
+    fresh: Row | None = None
     undecided: tuple[Row, ...] = ()  # points that are neither denied nor hold
     untried: frozenset[str] = (
         frozenset()
@@ -162,7 +182,7 @@ class Decided(NamedTuple):
     stage2: bool = False
     candidates: int = 0  # points that competed
     competing: frozenset[int] = frozenset()  # their configurations
-    corrected: int = 1  # the points for which limits are corrected: those that are planned
+    corrected: int = 1  # the statements for which limits are corrected, see ``possible``
 
     @property
     def closed(self) -> bool:
@@ -170,9 +190,30 @@ class Decided(NamedTuple):
         return self.answer is not Answer.OPEN
 
 
-def level(candidates: int, looks: int = 1) -> float:
-    """Returns the level of each limit of a decision among candidates, after several looks."""
-    return 1 - ERROR / (looks * max(candidates, 1))
+def level(statements: int, looks: int = 1) -> float:
+    """Returns the level of each limit by which one of some statements may be made, after several looks.
+
+    Args:
+      statements: ``possible`` ones to choose, or ``DENYING`` to deny a point.
+      looks: at growing numbers of seeds.
+    """
+    return 1 - ERROR / (looks * max(statements, 1))
+
+
+def possible(rows: Sequence[Row], goal: Goal, planned: int) -> int:
+    """Returns how many statements may still be made that choose: those that no limit denies.
+
+    Args:
+      rows: undefended and the points that compete, at the limits that deny.
+      goal: of the sweep.
+      planned: the number of points that compete, those without a row too.
+    """
+    out = planned - sum(bool(v["defenses"]) and denied(v, goal) is not None for v in rows)
+    for v in rows:
+        if v["undefended"]:
+            out += v["undefended_e_lower"] <= EXCESS  # NaN cannot be said
+            out += v["gain_lower"] <= SHOWN_GAIN
+    return max(out, 1)
 
 
 def gains_nothing(bare: Row) -> bool:
@@ -271,6 +312,7 @@ def decide(of: Evidence) -> Decided:
     out = Decided(Answer.OPEN, bare=bare, stage2=of.stage2, candidates=len(final))
     competing = frozenset(v["configuration"] for v in final)
     out = out._replace(competing=competing, corrected=of.corrected)
+    again = [f for f in of.fresh_denying if f["defenses"] and denied(f, goal)]
     rejected = {v["configuration"] for v in of.points if v["defenses"] and denied(v, goal)}
     if of.diverged or (bare is None and not points):
         return out._replace(reason=Reason.DIVERGED if of.diverged else Reason.NO_FIGURES)
@@ -297,27 +339,32 @@ def decide(of: Evidence) -> Decided:
     if bare["verdict"] == Verdict.NO_BASELINE:
         return out._replace(reason=Reason.NO_BASELINE)
     if not points:
-        return out._replace(reason=Reason.UNFINISHED if of.unfinished else Reason.NO_DEFENSE)
+        lost = Reason.FAILED if of.unreached else Reason.NO_DEFENSE
+        return out._replace(reason=Reason.UNFINISHED if of.unfinished else lost)
+    by_fresh = [f for f in again if f["configuration"] not in rejected]
+    rejected |= {f["configuration"] for f in by_fresh}
     undecided = tuple(v for v in points if v["configuration"] not in rejected)
     if not undecided and not lacking and not of.unreached:
-        return out._replace(answer=Answer.NONE_PROTECTS)
+        fresh = by_fresh[-1] if by_fresh else None
+        return out._replace(answer=Answer.NONE_PROTECTS, fresh=fresh)
+    if not undecided and not lacking and not of.unfinished:
+        return out._replace(reason=Reason.FAILED)
     # figures of the seeds that explored do not stand beside those of the seeds that decide
     able = [v for v in undecided if v["configuration"] in known] if of.stage2 else undecided
     leading = (candidates(able, goal) or [*able, None])[0]
     out = out._replace(undecided=undecided, leading=leading)
-    again = [f for f in of.fresh if leading and f["configuration"] == leading["configuration"]]
-    if again and leading and not lacking and not of.untried.get(leading["configuration"]):
-        out = out._replace(fresh=again[0])
-        if failed(again[0], goal) is None:
-            return out._replace(answer=Answer.SWITCH_ON, point=again[0], undecided=())
+    fresh = [f for f in of.fresh if leading and f["configuration"] == leading["configuration"]]
+    if fresh and leading and not lacking and not of.untried.get(leading["configuration"]):
+        out = out._replace(fresh=fresh[0])
+        if failed(fresh[0], goal) is None:
+            return out._replace(answer=Answer.SWITCH_ON, point=fresh[0], undecided=())
     if holding and not lacking:
         lacking = of.untried[holding[0]["configuration"]]
         out = out._replace(untried=lacking, untried_on=holding[0])
     if of.unfinished and not of.stage2:  # attacks that lack may be those that were not reached
         return out._replace(reason=Reason.UNFINISHED)
-    cut_off = Reason.STUCK if of.stuck else Reason.CUT_OFF
-    if of.looks_left and not of.stage2:
-        return out._replace(reason=cut_off)
+    if not of.stage2 and (of.looks_left or of.failed):
+        return out._replace(reason=Reason.CUT_OFF if of.looks_left else Reason.FAILED)
     if lacking:
         leading = holding[0] if holding else leading
         return out._replace(reason=Reason.FAMILIES, leading=leading)
@@ -329,7 +376,7 @@ def decide(of: Evidence) -> Decided:
     if rejected >= competing:
         return out._replace(reason=Reason.NEXT if left else Reason.NO_CANDIDATE)
     promising = of.looks_left and any(may_settle(v, out) for v in undecided)
-    return out._replace(reason=cut_off if promising else Reason.LIMITS)
+    return out._replace(reason=Reason.CUT_OFF if promising else Reason.LIMITS)
 
 
 def _rival(best: Row, whole: Sequence[Row], final: Sequence[Row], of: Evidence) -> Row | None:

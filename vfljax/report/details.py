@@ -10,9 +10,9 @@ from vfljax.report import false_rates, records, verdict_tables
 from vfljax.report.criteria import MEASURED, why, why_not
 from vfljax.report.decision import Row, accepted, denied, failed
 from vfljax.report.frames import Facts
-from vfljax.report.judge import LOCAL_ONLY_LEADER
 from vfljax.report.limits import FEWEST_SEEDS, of_row
 from vfljax.report.panel import Panel
+from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
 from vfljax.report.verdicts import MEANINGS, Verdict
 from vfljax.report.words import count, figure, listed, share, signed
 

@@ -14,7 +14,8 @@ from vfljax.report.criteria import why
 from vfljax.report.decision import Answer, Decided, Reason, Row, denied
 from vfljax.report.details import details
 from vfljax.report.frames import Facts
-from vfljax.report.judged import Judged, stuck
+from vfljax.report.judged_sweep import Judged
+from vfljax.report.looks import progress
 from vfljax.report.next_command import Suggestion, continued, on_sweep, remaining, settle
 from vfljax.report.panel import TITLES, Panel, counts_tried, panel_of
 from vfljax.report.ruler import Ruler
@@ -133,18 +134,16 @@ def _why_open(of: Decided, judged: Judged) -> str:
         names = f" (not {listed(sorted(of.untried))})" if lacking <= 2 else ""
         return f"{tried} of {tried + lacking} families of attacks that apply were tried{names}"
     if reason in (Reason.FEW_SEEDS, Reason.UNFINISHED):
-        failed = stuck(judged.sweep.workdir)
-        what = (
-            "parts failed, or need a plugin that is not in use" if failed else "the time was over"
-        )
+        failed = progress(judged.sweep.workdir).failed
+        what = "parts failed" if failed else "the time was over"
         return f"{what}, and {remaining(judged)}"
     if reason is Reason.NOT_ASKED:
         return f"no seeds were set aside to decide among {count(of.candidates, 'point')}"
     if reason is Reason.CUT_OFF:
         seeds = int(of.bare["seeds"]) if of.bare and of.stage2 else 0
-        return f"the time was over after {seeds} of the seeds that were set aside to decide"
-    if reason is Reason.STUCK:
-        return reason.value
+        return f"only {seeds} of the seeds that were set aside to decide were looked at so far"
+    if reason is Reason.FAILED:
+        return "parts of the sweep failed, and nothing that is left could close the answer"
     if reason is Reason.NEXT:
         denied_ = f"{count(of.candidates, 'candidate')} denied, and " * bool(of.candidates)
         return f"{denied_}{count(len(of.undecided), 'point')} not judged on seeds of their own"

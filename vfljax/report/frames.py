@@ -1,6 +1,7 @@
 """Reads a stored sweep into two data frames: the rows of attacks and learners, and the trials.
 
-This is the only module of the report that reads the columns on disk. ``judge`` turns the frames into verdicts.
+This is the only module of the report that reads the columns on disk. ``verdict_frame`` turns the frames into
+verdicts.
 
 **rows** has one row for each attack that was planned for a trial, and for each local-only learner:
 

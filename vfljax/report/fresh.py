@@ -1,8 +1,9 @@
 """The sweep that judges one configuration again beside undefended, on seeds on which nothing was chosen.
 
 It is what is switched on, or, where limits leave the decision open, what is nearest to be. One configuration is
-judged once, on as many seeds as are likely to settle it, so that its limits need no correction.
-``judged.Judged.confirmed`` has its verdicts.
+judged once, on as many seeds as are likely to settle it, so that its limits need no correction. If it is denied
+and another is then nearest, that one joins it on the same seeds: it was chosen by others, and what is denied
+does not count (``decision``). ``judged_sweep.Judged.confirmed`` has the verdicts.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vfljax import defenses
+from vfljax import defenses, store
 from vfljax.config import as_axis
 from vfljax.report.decision import LOOKS, Decided, Row
-from vfljax.report.judged import STAGE2, Judged, judge_sweep
+from vfljax.report.judged_sweep import CONFIRMED, STAGE2, Judged
 from vfljax.report.points import points_of
+from vfljax.report.sweep_answers import judge_sweep
 
 SEEDS, MOST = 7, 30
 """The seeds that judge again what was switched on, and the most of what is open."""
@@ -52,13 +54,14 @@ def fields(workdir: pathlib.Path) -> dict[str, Any] | None:
     points = named(found)
     if not points:
         return None
-    experiment = found.experiment
+    experiment, stored = found.experiment, store.header_of(workdir / CONFIRMED)
+    before = {} if stored is None else stored["config"]["grid"]
     attacked = [of.experiment.stored["attacks"] for of in found.stage2.values()]
     return {
         "name": f"{experiment.name}: fresh seeds",
         "seeds": max(seeds_for(found.decisions[panel]) for panel in points),
         "first_seed": first_seed(found),
-        "grid": grid_of(found, [v["configuration"] for v in points.values()]),
+        "grid": {**before, **grid_of(found, [v["configuration"] for v in points.values()])},
         "attacks": {name: options for of in attacked for name, options in of.items()}
         or experiment.stored["attacks"],
         "reproduces": {},

@@ -17,7 +17,7 @@ from vfljax.errors import UserError
 from vfljax.report import words
 from vfljax.report.figures import COLORS, LOCAL_ONLY_COLOR, MARKERS, hover, style
 from vfljax.report.frames import PANELS, Facts
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.limits import of_row
 from vfljax.report.verdict_tables import AT_LEAST, leader
 

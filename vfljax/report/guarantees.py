@@ -29,7 +29,7 @@ from scipy import stats
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
 from vfljax.report.frames import PANELS
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.lower_limits import Guesses, lower_limits
 from vfljax.report.points import members, points_of
 from vfljax.report.words import NONE, apart, figure

@@ -24,7 +24,7 @@ from scipy import special
 
 from vfljax import store
 from vfljax.report.frames import read_frames
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.points import same_points
 from vfljax.report.words import figure
 from vfljax.sweep.canaries import GUESSED_PERCENTS, HALVES, PREFIX

@@ -10,10 +10,10 @@ from vfljax import store
 from vfljax.errors import short_path
 from vfljax.report.decision import CANDIDATES, LOOKS, Answer, Decided, Reason
 from vfljax.report.fresh import MOST, SEEDS, first_seed, seeds_for
-from vfljax.report.judged import STAGE2, Judged
+from vfljax.report.judged_sweep import STAGE2, Judged
+from vfljax.report.looks import progress
 from vfljax.report.not_run import reached
 from vfljax.report.words import count
-from vfljax.types import NO_SPLIT
 
 
 class Suggestion(NamedTuple):
@@ -26,8 +26,10 @@ class Suggestion(NamedTuple):
 def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ...]:
     """Returns the command that goes on from a decision; () where there is none."""
     reason = decided.reason
+    if decided.answer is Answer.OPEN and (on := _goes_on(judged, panel, decided)):
+        return (on,)
     if _recorded(judged):  # more runs must be recorded, unless this library grows them
-        return _of_trees(judged, decided) if grown(judged) else ()
+        return _of_trees(judged, decided) if judged.grown else ()
     if judged.experiment.reproduces and reason in (Reason.NOT_ASKED, Reason.FAMILIES, Reason.NEXT):
         return ()  # a paper's settings are not decided on
     if decided.answer is Answer.SWITCH_ON and decided.point and not decided.fresh:
@@ -35,13 +37,9 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ..
         return (Suggestion(what + _takes(judged, panel, 2, SEEDS), on_sweep(judged, "confirm")),)
     if decided.answer is not Answer.OPEN:
         return ()
-    if reason is Reason.UNFINISHED or (reason is Reason.FEW_SEEDS and judged.sweep.unfinished):
-        return (continued(judged),)
-    if reason in (Reason.CUT_OFF, Reason.STUCK):
-        return (_looked_on(judged, panel),)
     if reason is Reason.FEW_SEEDS:
-        more = more_seeds(judged, 5)
-        return (Suggestion("5 seeds would allow limits", more),) if more else ()
+        more = more_seeds(judged)
+        return (Suggestion(f"{_more(judged)} seeds would allow limits", more),) if more else ()
     if reason is Reason.FAMILIES and decided.stage2:
         return (Suggestion("This tries them", on_sweep(judged, "decide")),)
     if reason in (Reason.NOT_ASKED, Reason.FAMILIES):
@@ -51,9 +49,8 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ..
         what = f"This sets {LOOKS[0]} to {LOOKS[-1]} seeds aside to decide, under all attacks"
         return (Suggestion(what + takes, on_sweep(judged, "decide")),)
     if reason is Reason.NO_CANDIDATE:
-        seeds = 2 * judged.experiment.seeds
-        more = more_seeds(judged, seeds)
-        return (Suggestion(f"{seeds} seeds to explore would narrow limits", more),) if more else ()
+        what = f"{_more(judged)} seeds to explore would narrow limits"
+        return (Suggestion(what, more),) if (more := more_seeds(judged)) else ()
     if reason is Reason.NEXT:
         takes = _takes(judged, panel, CANDIDATES, LOOKS[0])
         return (
@@ -68,20 +65,22 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ..
     return ()
 
 
-def grown(judged: Judged) -> bool:
-    """Returns whether a recorded federation is one of the trees that an audit grows."""
-    return "--trees" in shlex.split(judged.sweep.header["command"])
+def _goes_on(judged: Judged, panel: str, decided: Decided) -> Suggestion | None:
+    """Returns the command that makes what is left of a sweep, or of the seeds that were set aside for a panel;
+    None where nothing is left."""
+    reason, own = decided.reason, judged.sweep.workdir / STAGE2 / panel
+    if reason is Reason.CUT_OFF or (reason is Reason.FAILED and progress(own).failed):
+        return _looked_on(judged, panel)
+    unfinished = reason is Reason.FEW_SEEDS and judged.sweep.unfinished
+    if reason in (Reason.UNFINISHED, Reason.FAILED) or unfinished:
+        return continued(judged)
+    return None
 
 
 def _of_trees(judged: Judged, decided: Decided) -> tuple[Suggestion, ...]:
     """Returns the command that goes on from a decision on an audit of trees; () where there is none."""
-    if decided.answer is not Answer.OPEN:
-        return ()
-    if decided.reason is Reason.UNFINISHED:
-        return (continued(judged),)
-    if decided.reason in (Reason.CUT_OFF, Reason.STUCK):
-        return (_looked_on(judged, NO_SPLIT),)
-    if decided.reason in (Reason.NOT_ASKED, Reason.FAMILIES) and not decided.stage2:
+    undecided = decided.answer is Answer.OPEN and not decided.stage2
+    if undecided and decided.reason in (Reason.NOT_ASKED, Reason.FAMILIES):
         words = [*_without(shlex.split(judged.sweep.header["command"]), "nodecide"), "--decide"]
         return (Suggestion("This sets seeds aside to decide", shlex.join(words)),)
     return ()
@@ -142,11 +141,25 @@ def _without(words: list[str], flag: str) -> list[str]:
 
 def seconds_of_a_trial(judged: Judged) -> float:
     """Returns the seconds of training and attacking one trial, as measured in a sweep; NaN if nothing was."""
+    return _seconds_of_training(judged) + sum(_seconds_of_attacks(judged).values())
+
+
+def _seconds_of_training(judged: Judged) -> float:
+    """Returns the mean seconds of training a trial; NaN if none was trained."""
     trained = [x for x in judged.sweep.results["seconds"].to_pylist() if x is not None]
-    if not trained:
-        return math.nan
-    attacked = sum(e["seconds"] for e in judged.attacks.values() if e["status"] != "skipped")
-    return (sum(trained) + attacked) / len(trained)
+    return sum(trained) / len(trained) if trained else math.nan
+
+
+def _seconds_of_attacks(judged: Judged) -> dict[str, float]:
+    """Returns the seconds of each attack variant on a trial, of one that was not run yet the mean of others."""
+    run = {
+        variant: of
+        for variant, of in judged.attacks.items()
+        if of["status"] != "skipped" and variant != store.LOCAL_ONLY_VARIANT
+    }
+    measured = {v: of["seconds"] / of["trials"] for v, of in run.items() if of["trials"]}
+    typical = sum(measured.values()) / max(len(measured), 1)
+    return {variant: measured.get(variant, typical) for variant in run}
 
 
 def _takes(judged: Judged, panel: str, points: int, seeds: int, about: str = "about") -> str:
@@ -177,16 +190,30 @@ def remaining(judged: Judged) -> str:
 
 
 def _minutes_left(judged: Judged) -> float:
-    """Returns about how many minutes all trials that are left take, by what the others took; NaN if nothing was
-    trained."""
-    trials = judged.sweep.header["trials"] - judged.sweep.results.num_rows
-    return trials * seconds_of_a_trial(judged) / 60
+    """Returns about how many minutes it takes to train and attack all trials that are left, and to attack those
+    that are trained, by what was measured; NaN if nothing was trained."""
+    trained = judged.sweep.results.num_rows
+    untrained = judged.sweep.header["trials"] - trained
+    rows = judged.rows[judged.rows["role"] != "rejected"]
+    waits = rows["leak"].isna() & (rows["settled_by"] == "")
+    seconds = untrained * _seconds_of_training(judged)
+    for variant, each in _seconds_of_attacks(judged).items():
+        of = rows["variant"] == variant
+        attacked, waiting = (rows.loc[mask, "trial"].nunique() for mask in (of, of & waits))
+        seconds += each * (waiting + untrained * attacked / max(trained, 1))
+    return seconds / 60
 
 
-def more_seeds(judged: Judged, seeds: int) -> str:
+def _more(judged: Judged) -> int:
+    """Returns how many seeds a sweep is to explore in place of its own: one number for all that is advised, so
+    that no two commands train the same seeds."""
+    return max(5, 2 * judged.experiment.seeds)
+
+
+def more_seeds(judged: Judged) -> str:
     """Returns the command that trains the same sweep on more seeds, in a folder of its own; "" for a recorded
     exchange, of which more runs are needed. The seeds are fresh, so that its decision owes nothing to looks
-    that were taken.
+    that were taken, or are taken by then.
 
     The stored command is repeated if it names a config. An audit has written one of its own sweep. From
     Python, the config is read from the stored sweep.
@@ -195,8 +222,8 @@ def more_seeds(judged: Judged, seeds: int) -> str:
     if _recorded(judged):
         return ""
     folder, given = str(short_path(sweep.workdir)), dict(_pairs(sweep.header["command"]))
+    seeds, first = _more(judged), first_seed(judged) + MOST
     target = f"{folder}-{seeds}-seeds"
-    first = first_seed(judged) + MOST * bool(len(judged.confirmed))
     config, changes = given.get("config", ""), []
     if (sweep.workdir / "config.py").exists():
         config = f"{folder}/config.py"

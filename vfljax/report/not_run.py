@@ -9,7 +9,7 @@ import pandas as pd
 from vfljax import attacks, defenses
 from vfljax.report import tables
 from vfljax.report.frames import PANELS
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.points import members, members_of, points_of
 from vfljax.report.templates import paragraphs
 from vfljax.report.words import listed

@@ -31,7 +31,8 @@ from vfljax.report import (
 )
 from vfljax.report.figures import Drawing
 from vfljax.report.first_screen import answers
-from vfljax.report.judged import Judged, judged
+from vfljax.report.judged_sweep import Judged
+from vfljax.report.sweep_answers import judge_stored
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
 from vfljax.report.terminal import first_lines, fitted
 from vfljax.report.words import count, listed, share
@@ -111,7 +112,7 @@ def _read(workdir: pathlib.Path, extend: tables.Extend | None) -> tuple[Judged, 
     sweep = store.load(workdir)
     experiment = experiment_of(sweep)
     extra = extend(sweep, experiment) if extend else tables.NO_EXTRA
-    return judged(sweep, experiment), extra
+    return judge_stored(sweep, experiment), extra
 
 
 def rendered(judged: Judged, extra: tables.Extra = tables.NO_EXTRA) -> str:
@@ -188,6 +189,9 @@ def _about(judged: Judged) -> str:
     (text,) = paragraphs(
         "about",
         data=data,
+        # trees that an audit grew are stored as recordings are, a file for each seed
+        name=judged.experiment.name if judged.grown else data["name"],
+        grown=judged.grown,
         recorded=judged.experiment.data.name == "wire",
         labels="labels are numbers"
         if facts.classes == 1

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from vfljax.report.decision import Answer, Decided, Row
 from vfljax.report.frames import Facts
-from vfljax.report.judge import LOCAL_ONLY_LEADER
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.ruler import Conduct, by_conduct
+from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
 from vfljax.report.words import count, listed
 from vfljax.types import NO_SPLIT, SPLIT
 

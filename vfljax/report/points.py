@@ -24,7 +24,7 @@ def points_of(trials: pd.DataFrame) -> pd.DataFrame:
                  configurations would have are followed by the configuration's number
 
     Args:
-      trials: ``rows.Frames.trials``.
+      trials: ``frames.Frames.trials``.
     """
     points = trials.drop_duplicates("configuration").set_index("configuration")
     varied = [

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vfljax.report.judge import LOCAL_ONLY_LEADER
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
+from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
 from vfljax.store.attack_rows import marked_rows
 
 FEWEST = 100  # rows that two runs score, without which no share of them is given
@@ -29,8 +29,8 @@ def rows_of(judged: Judged, verdict: dict[str, Any], leader: str) -> pd.DataFram
     Args:
       judged: of a sweep.
       verdict: of the configuration, a row of the verdict frame.
-      leader: the label of an attack. ``judge.LOCAL_ONLY_LEADER``: of the learners of those who attack the
-        configuration, of each seed the one that reads most.
+      leader: the label of an attack. ``verdict_frame.LOCAL_ONLY_LEADER``: of the learners of those who attack
+        the configuration, of each seed the one that reads most.
     """
     rows = judged.rows[judged.rows["right"].notna()]
     attacked = rows[is_on(rows, verdict)]

@@ -12,7 +12,8 @@ from collections.abc import Collection
 from vfljax.report.decision import Answer, Decided
 from vfljax.report.first_screen import sentence
 from vfljax.report.frames import PANELS
-from vfljax.report.judged import Judged, judge_sweep
+from vfljax.report.judged_sweep import Judged
+from vfljax.report.sweep_answers import judge_sweep
 from vfljax.report.verdicts import Verdict
 from vfljax.report.words import apart
 

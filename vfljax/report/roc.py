@@ -17,10 +17,10 @@ from vfljax.report import records, words
 from vfljax.report.figures import LOCAL_ONLY_COLOR, logarithmic, style
 from vfljax.report.frames import PANELS, Facts
 from vfljax.report.frontier import WIDTH, looks
-from vfljax.report.judge import LOCAL_ONLY_LEADER
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Floats, half_row, limits
 from vfljax.report.tables import Section
+from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
 from vfljax.tasks.certainty import CURVE_SHARES
 
 TITLE = "How many rows can be read with certainty"

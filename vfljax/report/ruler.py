@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from vfljax.report.judged import LITTLE, Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.limits import SHOWN_LEVEL, Limits, half_row, limits
+from vfljax.report.verdicts import LITTLE
 from vfljax.types import federation_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from vfljax.report.criteria import keeps, why
-from vfljax.report.decision import CANDIDATES, ERROR, LOOKS, Answer, Reason, failed
+from vfljax.report.decision import DENYING, ERROR, LOOKS, Answer, Decided, Reason, failed
 from vfljax.report.limits import FEWEST_SEEDS, of_row
-from vfljax.report.next_command import grown, settle
+from vfljax.report.next_command import settle
 from vfljax.report.panel import Panel, attackers, counts_tried
 from vfljax.report.ruler import Mark, Ruler, mark
 from vfljax.report.verdict_tables import AT_LEAST
@@ -73,6 +73,14 @@ def _seeds(p: Panel) -> int:
     return int(v["seeds"]) if v else 0
 
 
+def _corrected(d: Decided) -> str:
+    """Returns what the limits of an answer are corrected for beside looks: of *no defense*, those that may deny
+    a point; of others, the statements that were possible."""
+    if d.answer is Answer.NONE_PROTECTS:
+        return f"{DENYING} criteria"
+    return count(d.corrected, "possible answer")
+
+
 def sure_text(p: Panel) -> str:
     """Returns on how many seeds the answer rests, and what its limits are corrected for."""
     d, seeds = p.decided, _seeds(p)
@@ -86,15 +94,18 @@ def sure_text(p: Panel) -> str:
     elif d.stage2:
         text = (
             f"{count(seeds, 'seed')} were set aside to decide; limits are corrected for "
-            f"{count(d.corrected, 'candidate')} and {len(LOOKS)} looks"
+            f"{_corrected(d)} and {len(LOOKS)} looks"
         )
-        if d.answer is Answer.SWITCH_ON and d.corrected == CANDIDATES:
+        if d.answer in (Answer.SWITCH_ON, Answer.NONE_PROTECTS):
             most = share(2 * ERROR)
             text += f" (at most {most} false, the look at the seeds that explored included)"
     else:
-        text = f"{count(seeds, 'seed')}; limits are corrected for {count(d.corrected, 'point')}"
-        text += " and further looks"
-        text += f" (at most {share(ERROR)} false)" * (d.answer is Answer.SWITCH_ON)
+        text = f"{count(seeds, 'seed')}; limits are corrected for {_corrected(d)} and further looks"
+        closed = d.answer in (Answer.SWITCH_ON, Answer.NONE_PROTECTS)
+        text += f" (at most {share(ERROR)} false)" * closed
+    if d.answer is Answer.NONE_PROTECTS and d.fresh is not None:
+        again = count(int(d.fresh["seeds"]), "fresh seed")
+        text += f"; {d.fresh['label']} is denied by {again} alone"
     if d.fresh is not None and d.fresh is not d.point and d.point is not None:
         again = failed(d.fresh, p.facts.goal)
         same = d.fresh["verdict"] == d.point["verdict"] and d.fresh["cost"] == d.point["cost"]
@@ -129,7 +140,7 @@ def next_text(p: Panel) -> str:
     if of := settle(p.judged, p.name, p.decided):
         return of[0].why + ":"
     if p.judged.experiment.data.name == "wire" and p.decided.answer is Answer.OPEN:
-        if grown(p.judged):
+        if p.judged.grown:
             return "Audit with more seeds in another folder, or with more strengths."
         return "Record more runs of the federation, or more defenses."
     if p.decided.reason is Reason.CONTRADICTED:

@@ -18,7 +18,7 @@ from vfljax import store
 from vfljax.config import Config
 from vfljax.report import controls, guarantees, verdict_tables
 from vfljax.report.frames import PANELS, settlers
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.words import NONE, figure
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
 
@@ -45,6 +45,10 @@ RECORDED = (
     "Rows without an answer are left out of what is attacked, and so are epochs without any gradient. In a "
     "packed view the k-th message of a row is its k-th epoch and its last one is in the last epoch, as where "
     "rows were drawn with replacement: attacks that read which rows shared a batch are then not run."
+)
+TOLD = (
+    "What was kept of the trees of each seed, for the rows that are attacked. A party is told the nodes of "
+    "each tree as far as the notes say, and receives gradients only where they are not encrypted."
 )
 FIGURES = (
     *("leak", "success", "success_unlabeled", "f1", "success_top5", "test_success", "test_leak"),
@@ -99,7 +103,11 @@ def sections(judged: Judged, extra: Sequence[Section] = ()) -> list[Section]:
         Section("What each attack reads", CONFIGURATIONS, _configurations(judged)),
         Section("Attacks", "", _attacks(judged)),
         Section("Columns of the table", COLUMNS, _columns(judged)),
-        Section("How the exchange was recorded", RECORDED, _recorded(judged)),
+        Section(
+            "What the trees told each party" if judged.grown else "How the exchange was recorded",
+            TOLD if judged.grown else RECORDED,
+            _recorded(judged),
+        ),
         Section(
             "Seconds of training and of each attack",
             SECONDS,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vfljax.report import verdict_tables
 from vfljax.report.first_screen import answers
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 
 LEAST = 8  # columns that a cut cell keeps at least
 GAP = "  "

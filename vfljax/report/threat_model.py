@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from vfljax.report import guarantees
-from vfljax.report.judged import Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.templates import paragraphs
 from vfljax.types import HONEST, MALICIOUS, federation_of
 

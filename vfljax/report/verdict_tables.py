@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from vfljax.report.frames import PANELS
-from vfljax.report.judge import LOCAL_ONLY_LEADER
-from vfljax.report.judged import LITTLE, Judged
+from vfljax.report.judged_sweep import Judged
 from vfljax.report.limits import of_row
 from vfljax.report.templates import paragraphs
-from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
+from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
+from vfljax.report.verdicts import LITTLE, MEANINGS, VERDICTS, Verdict
 from vfljax.report.words import NONE, count, figure, points, share, signed, with_limits
 from vfljax.types import SPLIT
 

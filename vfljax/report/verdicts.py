@@ -58,6 +58,8 @@ SHARE = 0.25
 """The share of undefended's e that a defense may leave if it is to protect."""
 LESS, MUCH_LESS = -0.02, -0.10
 """The d below which a configuration leaks less, and much less."""
+LITTLE = 0.005
+"""Leaks that differ by no more are treated as equal."""
 
 
 class Verdict(enum.StrEnum):

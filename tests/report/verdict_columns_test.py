@@ -1,4 +1,4 @@
-"""What a judged sweep adds to verdicts: labels, who knows a defense, what stands for a method, fresh seeds."""
+"""What a judged sweep adds to verdicts: labels, who knows a defense, what stands for a method."""
 
 import dataclasses
 
@@ -6,11 +6,6 @@ import pytest
 
 from tests.report.made import BARE, NAN, PROTECTS, made
 from vfljax import defenses
-from vfljax.report import judged as judging
-from vfljax.report.judged import elsewhere, judge_frames, looked_at, seeds_looked_at
-from vfljax.report.points import same_points
-from vfljax.store import Unit
-from vfljax.store.units import ATTACK, LOCAL_ONLY
 from vfljax.types import Origin
 
 
@@ -103,52 +98,3 @@ def test_verdicts_of_fewer_known_labels_recommend_nothing():
     assert len(fewer)
     assert not fewer[["recommended", "representative"]].any(axis=None)
     assert {*judged.leading["known"]} == {40}
-
-
-def test_other_seeds_are_matched_by_defenses_and_knobs_whatever_the_method_is_called():
-    first = made(BARE, {"probe/mean": 0.9}, PROTECTS, knobs={"noise.scale": [NAN, 0.1, 1.0]})
-    other = made(BARE, PROTECTS, knobs={"noise.scale": [NAN, 1.0]})
-    renamed = other.trials["method"].replace("noise", "noise scale=1")
-    other = other._replace(trials=other.trials.assign(method=renamed))
-    assert same_points(first.trials, other.trials) == {0: 0, 1: 2}
-    found = elsewhere(first, other).set_index("configuration")
-    assert [*found.index] == [0, 2]
-    assert found.loc[2, "label"] == "noise scale=1"
-
-
-@pytest.mark.parametrize(
-    ("done", "seeds"),
-    [
-        ((), {"undefended": 0, "first": 0, "second": 0}),
-        ((0,), {"undefended": 4, "first": 4, "second": 0}),
-        ((0, 1), {"undefended": 8, "first": 8, "second": 0}),
-        ((0, 1, 3), {"undefended": 8, "first": 8, "second": 4}),
-        ((0, 1, 2, 3, 4, 5), {"undefended": 12, "first": 12, "second": 12}),
-    ],
-)
-def test_a_look_at_a_candidate_that_joins_takes_no_seeds_from_the_others(
-    monkeypatch, tmp_path, done, seeds
-):
-    before, after = {"undefended": {}, "first": {}}, {"undefended": {}, "first": {}, "second": {}}
-    stages = [{"grid": grid, "seeds": look} for grid in (before, after) for look in (4, 8, 12)]
-    units = [Unit(str(n), ATTACK, None, "", stage=n) for n in range(6)]
-    units.append(Unit("learners", LOCAL_ONLY, None, ""))
-    monkeypatch.setattr(judging.store, "units_of", lambda header: units)
-    monkeypatch.setattr(judging.store, "finished", lambda folder, unit: int(unit) in done)
-    header = {"earlier": stages[:-1], "config": stages[-1]}
-    assert seeds_looked_at(tmp_path, header) == seeds
-    # a recording has all seeds at once
-    header = {"earlier": [], "config": {"grid": before, "seeds": 8}}
-    once = 8 * (0 in done)
-    assert seeds_looked_at(tmp_path, header) == {"undefended": once, "first": once}
-
-
-def test_each_point_of_a_decision_is_judged_on_the_seeds_of_its_own_last_look():
-    old = {"probe/mean": [0.6, 0.6, 0.6, 0.9, 0.6], "test_utility": 0.88}
-    found = made(BARE, old, PROTECTS, PROTECTS, defenses=("noise", "max_norm", "ppdl"))
-    seeds = {"undefended": 4, "noise": 4, "max_norm": 3, "ppdl": 0}
-    frames = looked_at(found.frames, seeds, 0)
-    again = judge_frames(found.sweep, found.experiment, frames).leading.set_index("method")
-    assert again["seeds"].to_dict() == {"undefended": 4, "noise": 4, "max_norm": 3}
-    # the fourth seed, on which the older candidate leaks, still counts once another has joined
-    assert again.loc["noise", "leak"] == pytest.approx((3 * 0.6 + 0.9) / 4)

@@ -11,12 +11,12 @@ from tests.report.made import ALONE, FACTS, NAN, WOBBLE, attack, learner, sweep,
 from vfljax.config import Goal
 from vfljax.report.costs import Cost
 from vfljax.report.frames import Facts
-from vfljax.report.judge import judge
+from vfljax.report.verdict_frame import verdict_frame
 from vfljax.report.verdicts import MEANINGS, VERDICTS, Verdict
 
 
 def judged(rows, trials, facts=FACTS):
-    found = judge(pd.DataFrame(rows), pd.DataFrame(trials), facts)
+    found = verdict_frame(pd.DataFrame(rows), pd.DataFrame(trials), facts)
     return found.set_index(["configuration", "panel", "known"], drop=False)
 
 
@@ -242,7 +242,7 @@ def test_without_a_learner_leaks_are_compared_and_there_is_no_baseline():
 
 def test_a_sweep_without_attacks_has_utilities_and_no_leak():
     rows, trials = sweep({"probe": 0.9}, {"probe": 0.8})
-    found = judge(pd.DataFrame(rows).iloc[:0], pd.DataFrame(trials), FACTS)
+    found = verdict_frame(pd.DataFrame(rows).iloc[:0], pd.DataFrame(trials), FACTS)
     assert [*found["verdict"]] == [Verdict.NO_VERDICT] * 2
     assert [*found["utility"]] == pytest.approx([0.9, 0.9])
     assert [*found["leader"]] == ["", ""]

@@ -1,4 +1,4 @@
-"""Judges every configuration of a sweep, from the frames of ``report.frames``.
+"""The frame of all verdicts on a sweep, from the frames of ``report.frames``.
 
 ``verdicts`` has the rule and ``costs`` that of the costs; this module brings the frames into arrays and the
 results into one frame, of which all that a report shows is made. Beside these rules:
@@ -31,7 +31,7 @@ LOCAL_ONLY_LEADER = "local-only"
 """The leader of runs in which no attack reads more than the local-only learners."""
 
 
-def judge(
+def verdict_frame(
     rows: pd.DataFrame, trials: pd.DataFrame, facts: Facts, level: float = LEVEL
 ) -> pd.DataFrame:
     """Returns one row for each configuration, panel and K.
@@ -63,8 +63,8 @@ def judge(
     loss. One that is undefended counts only if all of its method are.
 
     Args:
-      rows: ``rows.Frames.rows``.
-      trials: ``rows.Frames.trials``.
+      rows: ``frames.Frames.rows``.
+      trials: ``frames.Frames.trials``.
       facts: of the sweep.
       level: of each limit on which a verdict or a cost rests.
     """
@@ -79,7 +79,7 @@ def judge(
         table = _panel(of_attacks, of_panel, str(panel), facts, of_rejected)
         order = table.methods.index
         cost = costs(of_panel[of_panel["federation"] == panel], order, facts, level)
-        found = (_judged(table, learners, k, facts, level).join(cost) for k in known)
+        found = (_of_known(table, learners, k, facts, level).join(cost) for k in known)
         # without an undefended configuration the first row is of none, and is left out
         parts += [verdicts.loc[order[not table.has_undefended :]] for verdicts in found]
     if not parts:
@@ -181,7 +181,7 @@ def _broken(leaks: Floats, facts: Facts) -> Bools:
     return (constant | below) & ~missing.all(-1)
 
 
-def _judged(
+def _of_known(
     panel: _Panel, learners: pd.DataFrame, known: int, facts: Facts, level: float
 ) -> pd.DataFrame:
     """Returns a row for each configuration, without costs, indexed by configuration."""
