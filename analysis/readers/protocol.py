@@ -105,7 +105,7 @@ def seen(stored: Stored, rows: Sequence[Mapping[str, Any]]) -> Iterator[Seen]:
             continue
         agreed = Agreed(specs[row["shard"]].batch_size)
         for attackers in attackers_of(stored, row["federation"]):
-            recorded = attack_input(stored.begun.workdir, row, "", {}, attackers, False, mates=True)
+            recorded = attack_input(stored.begun.workdir, row, "", {}, attackers, mates=True)
             view = jax.device_get(view_of(recorded, common[attackers], agreed))
             yield Seen(row, attackers, view, common[attackers])
 

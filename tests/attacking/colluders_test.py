@@ -47,8 +47,8 @@ def attacked(tmp_path_factory):
 
 def test_what_crossed_the_wire_is_concatenated_and_what_is_shared_is_not(attacked):
     stored, row, arrays, _ = attacked
-    alone = [view.attack_input(stored.workdir, row, "mean", {}, (p,), False) for p in BOTH]
-    together = view.attack_input(stored.workdir, row, "mean", {}, BOTH, False)
+    alone = [view.attack_input(stored.workdir, row, "mean", {}, (p,)) for p in BOTH]
+    together = view.attack_input(stored.workdir, row, "mean", {}, BOTH)
     for name in wire.BY_PARTY:
         parts = [np.asarray(arrays[f"party{p}_{name}"]) for p in BOTH]
         assert np.any(parts[0] != parts[1])
@@ -67,7 +67,7 @@ def test_a_view_of_colluders_holds_each_ones_columns_as_its_bottom_reads_them(at
     stored, row, _, _ = attacked
     plan = plan_of(CONFIG)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
-    one = view.attack_input(stored.workdir, row, "mean", {}, BOTH, False)
+    one = view.attack_input(stored.workdir, row, "mean", {}, BOTH)
     seen = view.view_of(one, view.common_data(plan.table, arrays, BOTH), Agreed(64))
     assert seen.gradients.shape == (2, 320, 20)
     for p in BOTH:

@@ -34,7 +34,7 @@ def test_diagnostics_are_computed_after_training_and_are_no_candidates_for_the_s
     stored = store.load(workdir)
     row = next(r for r in stored.results.to_pylist() if r["federation"] == "split")
     spec, seed = without_defenses(plan.groups[0].spec), row["seed"]
-    weights = view.attack_input(stored.workdir, row, "cosine", {}, (0,), True).weights
+    weights = view.attack_input(stored.workdir, row, "cosine", {}, (0,), "all").weights
     features = rows_of(plan.table, jnp.int32(seed), plan.table.train[seed])
     labels = plan.table.labels[plan.table.train[seed]]
     clean, logits = (

@@ -58,6 +58,8 @@ def loader(family: Family, stored: Stored) -> Callable[[Job], AttackInput]:
     """Returns a function that loads a member's ``AttackInput``, for UNTRAINED with untrained bottoms."""
     plan, workdir = stored.plan, stored.begun.workdir
     reads = {name for variant in family.variants for name in variant.attack.reads}
+    weights = "own" if "bottoms" in reads else "none"
+    weights = "all" if family.variants[0].attack.diagnostic else weights
 
     @functools.cache
     def untrained(group: ViewGroup) -> tuple[Any, np.ndarray]:
@@ -83,7 +85,7 @@ def loader(family: Family, stored: Stored) -> Callable[[Job], AttackInput]:
             member.variant.name,
             {name: [point[name] for point in points] for name in points[0]},
             member.group.attackers,
-            bool(family.variants[0].attack.diagnostic),
+            weights,
             attacks.TABLE[member.variant.name].whole_batches,
         )
         if member.what != UNTRAINED:

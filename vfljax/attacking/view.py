@@ -119,14 +119,16 @@ def no_known_rows(common: CommonData) -> Known:
 
 
 @functools.lru_cache(maxsize=2)  # trials of a federation follow each other by shard
-def read_shard(workdir: pathlib.Path, name: str) -> tuple[PyTree, dict[str, HostArray]]:
-    """Returns a shard's weights, and its exchange arrays, of which a trial's part is read when it is indexed.
+def _exchange(workdir: pathlib.Path, name: str) -> dict[str, HostArray]:
+    """Returns the exchange arrays of the shard of this name, of which a trial's part is read when it is
+    indexed."""
+    return exchange.read(workdir / "shards" / name / exchange.FILE)
 
-    Args:
-      name: of the shard.
-    """
-    folder = workdir / "shards" / name
-    return checkpoint.load(folder / "checkpoint"), exchange.read(folder / exchange.FILE)
+
+@functools.lru_cache(maxsize=2)
+def _weights(workdir: pathlib.Path, name: str) -> PyTree:
+    """Returns the weights of the shard of this name. Reading them takes longer than most attacks."""
+    return checkpoint.load(workdir / "shards" / name / "checkpoint")
 
 
 def attack_input(
@@ -135,7 +137,7 @@ def attack_input(
     name: str,
     knobs: Mapping[str, Sequence[float]],
     attackers: tuple[int, ...],
-    all_weights: bool,
+    weights: str = "own",
     mates: bool = False,
 ) -> AttackInput:
     """Returns the exchange and bottoms of a stored trial, as an attack is given them.
@@ -145,24 +147,28 @@ def attack_input(
       name: of the attack.
       knobs: the attack's numbers at each of their points.
       attackers: whose exchange and bottoms are taken.
-      all_weights: whether the weights of all parties are added, for diagnostics.
+      weights: which trained weights are read, "none", the attackers' "own", which are ``bottoms``, or those of
+        "all" parties, for diagnostics.
       mates: whether the exchange of batch mates is added.
     """
-    weights, arrays = read_shard(workdir, row["shard"])
+    arrays = _exchange(workdir, row["shard"])
 
     def number(value: Any, dtype: Any) -> HostArray:
         return np.asarray(value, dtype)
 
-    trained = jax.tree.map(lambda a: a[row["member"]], weights)
-    bottoms = tuple(trained["bottoms"][str(p)] for p in range(len(trained["bottoms"])))
-    return AttackInput(
+    given = AttackInput(
         seed=number(row["seed"], np.int32),
         key_name=number(zlib.crc32(name.encode()), np.uint32),
         knobs={knob: number(value, np.float32) for knob, value in knobs.items()},
         exchange=exchange.of_parties(arrays, row["member"], attackers, mates),
-        bottoms=tuple(bottoms[p] for p in attackers),
-        weights=Weights(bottoms, trained["active"]) if all_weights else None,
+        bottoms=(),
     )
+    if weights == "none":
+        return given
+    trained = jax.tree.map(lambda a: a[row["member"]], _weights(workdir, row["shard"]))
+    bottoms = tuple(trained["bottoms"][str(p)] for p in range(len(trained["bottoms"])))
+    every = Weights(bottoms, trained["active"]) if weights == "all" else None
+    return given._replace(bottoms=tuple(bottoms[p] for p in attackers), weights=every)
 
 
 def view_of(
