@@ -234,7 +234,7 @@ def test_reads_labels_that_are_given_away_with_a_top_model_and_without(name, opt
 
 def relabeled(case, labels):
     """The case with other true labels of all rows."""
-    return case._replace(common=case.common._replace(own=case.common.own._replace(labels=labels)))
+    return case._replace(common=case.common._replace(labels=labels))
 
 
 def test_labels_outside_the_known_rows_enter_neither_view_nor_known():
@@ -243,7 +243,7 @@ def test_labels_outside_the_known_rows_enter_neither_view_nor_known():
     rows, permuted = np.asarray(known.rows)[int(known.count) :], labels.copy()
     permuted[rows] = np.random.default_rng(0).permutation(labels[rows])
     assert np.mean(permuted != labels) > 0.1
-    truth = np.concatenate([np.int32(permuted), case.common.own.labels[ROWS_OF_A_RUN:]])
+    truth = np.concatenate([np.int32(permuted), case.common.labels[ROWS_OF_A_RUN:]])
     other = relabeled(case, truth)
     chex.assert_trees_all_equal((view, known), cases.seen_of(other))
 
@@ -262,11 +262,10 @@ def test_rows_permuted_together_permute_the_scores_unless_they_are_drawn(name, o
         part: x if part == "epochs" else x[:, order] if part in by_epoch else x[order]
         for part, x in run.exchange.items()
     }
-    everyone = np.concatenate([order, np.arange(ROWS_OF_A_RUN, len(common.own.labels))])
+    everyone = np.concatenate([order, np.arange(ROWS_OF_A_RUN, len(common.labels))])
     moved = common._replace(
-        own=common.own._replace(
-            features=(common.own.features[0][everyone],), labels=common.own.labels[everyone]
-        ),
+        features=(common.features[0][everyone],),
+        labels=common.labels[everyone],
         known_order=np.argsort(order)[common.known_order].astype(np.int32),
     )
     moved_case = cases.Case(run._replace(exchange=exchange), moved)
@@ -288,7 +287,7 @@ def test_rows_not_sent_in_what_is_read_have_no_score_and_those_never_sent_change
     # known ones among those never sent teach nothing
     teaching = sent.any(axis=0) | (name in EVERY_ROW_TEACHES)
     turned = np.where(teaching, labels, (labels + 1) % classes)
-    truth = np.concatenate([np.int32(turned), case.common.own.labels[ROWS_OF_A_RUN:]])
+    truth = np.concatenate([np.int32(turned), case.common.labels[ROWS_OF_A_RUN:]])
     other = relabeled(other, truth)
     zeros, nines = (scores_of(name, options, classes, of).train for of in (case, other))
     np.testing.assert_array_equal(zeros, nines)

@@ -19,6 +19,7 @@ from tests.attacks_contract_test import ROWS
 from tests.federation.training_test import planned
 from vfljax import defenses, machine
 from vfljax.attacking.batching import AttackProgram, make_attack_member
+from vfljax.config import Teacher
 from vfljax.federation import optimizers, teacher, training
 from vfljax.models import CNN, MLP, ResNet, implicit_gemm
 from vfljax.models.reading import Streamed
@@ -185,11 +186,11 @@ def test_every_tile_of_a_convolution_lowers(channels):
 def test_teachers():
     spec = make_spec(2, passive=1)
     table = measuring.epoch_shapes(spec, 2, 6, {})[1][0]
-    config = teacher.TeacherSpec(MLP((4,), 2, dropout=0.1), 3, 8, 0.1, 1.0)
-    train = teacher.make_teachers(jnp.arange(2, dtype=jnp.uint32), spec.num_rows, config)
+    seeds, network = jnp.arange(2, dtype=jnp.uint32), MLP((4,), 2, dropout=0.1)
+    train = teacher.make_teachers(seeds, Teacher(epochs=3, batch_size=8), network)
     labels = np.zeros((2, spec.num_rows), np.int32)
     lessons = teacher.Lessons(np.arange(2), labels, labels.astype(np.float32))
-    check(jax.jit(train, static_argnums=2).trace(tuple(lessons), table, 2))
+    check(jax.jit(train, static_argnums=2).trace(lessons, table, 2))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ import numpy as np
 from vfljax.attacking import run
 from vfljax.attacking.families import Begun, Stored
 from vfljax.attacking.scoring import AttackOutput
-from vfljax.attacking.view import CommonData, attack_input, common_data, known_rows, view_of
+from vfljax.attacking.view import attack_input, common_data, known_rows, view_of
 from vfljax.errors import UserError, raised, short_path
+from vfljax.federation.training import Table
 from vfljax.launching import running
 from vfljax.store import read_header
 from vfljax.types import Agreed, HostArray, Known, Scores, View, federation_of
@@ -71,7 +72,7 @@ class Seen(NamedTuple):
     row: Mapping[str, Any]  # of the trial in the results
     attackers: tuple[int, ...]
     view: View
-    common: CommonData  # from which the known labels are handed out
+    common: Table  # from which the known labels are handed out
 
 
 def opened(workdir: pathlib.Path, data_dir: str | None = None) -> Stored:

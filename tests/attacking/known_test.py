@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from vfljax.attacking.view import CommonData, known_rows
+from vfljax.attacking.view import known_rows
 from vfljax.datasets.splits import Split
 from vfljax.federation.training import Table
 from vfljax.sweep.known import split_arrays
@@ -21,7 +21,7 @@ def common():
     arrays = split_arrays(labels, [Split(rows, rows[:0], rows[:0])])
     nothing = (jnp.zeros((ROWS, 1)),)
     no_rows = jnp.asarray(rows[:0])[None]
-    own = Table(
+    return Table(
         features=nothing,
         labels=jnp.asarray(labels),
         train=jnp.asarray(rows)[None],
@@ -30,8 +30,8 @@ def common():
         mean=nothing,
         scale=nothing,
         scores=None,
+        known_order=jnp.asarray(arrays["known_order"]),
     )
-    return CommonData(own, jnp.asarray(arrays["known_order"]))
 
 
 def known_of(common, count=KNOWN):
@@ -39,7 +39,7 @@ def known_of(common, count=KNOWN):
 
 
 def test_an_attacker_who_reads_the_order_of_the_unknown_rows_is_at_chance(common):
-    labels, places = np.asarray(common.own.labels), np.arange(ROWS - KNOWN)
+    labels, places = np.asarray(common.labels), np.arange(ROWS - KNOWN)
     unknown = np.asarray(known_of(common).rows)[KNOWN:]
     for scores in (places, places % 2, -np.abs(places - len(places) / 3)):
         assert abs(roc_auc_score(labels[unknown], scores) - 0.5) < 0.04
@@ -54,6 +54,6 @@ def test_unknown_rows_come_in_an_order_that_labels_have_no_part_in(common):
         rows, first = np.asarray(known.rows), min(count, ROWS)
         assert int(known.count) == first
         np.testing.assert_array_equal(rows[:first], common.known_order[0][:first])
-        np.testing.assert_array_equal(known.labels[:first], common.own.labels[rows[:first]])
+        np.testing.assert_array_equal(known.labels[:first], common.labels[rows[:first]])
         np.testing.assert_array_equal(rows[first:], np.setdiff1d(np.arange(ROWS), rows[:first]))
         assert np.all(np.asarray(known.labels)[first:] == -1)

@@ -202,10 +202,10 @@ def test_sweeps_of_other_seeds_share_programs_and_those_of_other_shapes_do_not(p
     fewer_test = plan_of(tiny(**{"data.test": 150}))
     fewer_validation = plan_of(tiny(**{"data.validation": 150}))
     honest, diagnostic = ("mean", {}), ("spectral", {"signal": "party0.cut"})
-    assert program_for(*honest, other_seeds) is program_for(*honest, plan)
     for of in (honest, diagnostic):
+        assert program_for(*of, other_seeds) is program_for(*of, plan)
+        assert program_for(*of, fewer_validation) is program_for(*of, plan)
         assert program_for(*of, fewer_test) is not program_for(*of, plan)
-    assert program_for(*diagnostic, fewer_validation) is not program_for(*diagnostic, plan)
     padded = view.with_places(np.arange(18), 9)  # two draws
     np.testing.assert_array_equal(padded, [*range(9), *[8] * 7, *range(9, 18), *[17] * 7])
 

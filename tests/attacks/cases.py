@@ -64,7 +64,7 @@ def _build(factory, num_classes, cut, options):
 def attack(attack: Attack, case: Case, key=None, **knobs) -> Scores:
     """The attack's scores, with its published knobs where no others are passed."""
     key = keys.run_key(0) if key is None else key
-    classes = case.common.own.labels.max() + 1
+    classes = case.common.labels.max() + 1
     return scores_of(attack, case, classes, key, {**attack.knobs, **knobs})
 
 

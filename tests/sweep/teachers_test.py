@@ -11,6 +11,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax import defenses, keys, store
 from vfljax.errors import UserError
 from vfljax.models import MLP
+from vfljax.models.making import make_network
 from vfljax.sweep import teachers, train
 from vfljax.sweep.grid import knobs_of, parse, trial_rows
 from vfljax.types import Input
@@ -75,11 +76,9 @@ def test_a_two_stage_teacher_sees_randomized_labels_of_one_half_only():
 
 
 def test_the_config_s_teacher_is_its_network_for_the_label_party_s_columns():
-    changes = {"teacher.hidden": (8, 4), "teacher.temperature": 2.0, "teacher.epochs": 7}
-    teacher = parse(tiny(**changes)).teacher
-    config = teachers._make_teacher(teacher, Input("image", (8, 4)), 10)
-    assert config.network == MLP(hidden=(8, 4), out=10)
-    assert config[1:] == (7, 32, 1e-3, 2.0)
+    teacher = parse(tiny(**{"teacher.hidden": (8, 4)})).teacher
+    network = make_network(teacher, 10, "identity", Input("image", (8, 4)))
+    assert network == MLP(hidden=(8, 4), out=10)
 
 
 def test_a_teacher_that_cannot_read_the_columns_is_refused_if_a_defense_asks_it():

@@ -7,6 +7,7 @@ or a graph (``attacks.core.once``), and every point of their knobs side by side.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
@@ -23,16 +24,10 @@ from vfljax.attacking.inputs import filled, loader
 from vfljax.attacking.jobs import Job, ViewGroup, draws_of
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.projection import width_read
-from vfljax.attacking.view import (
-    AttackInput,
-    CommonData,
-    common_data,
-    known_rows,
-    no_known_rows,
-    view_of,
-)
+from vfljax.attacking.view import AttackInput, common_data, known_rows, no_known_rows, view_of
 from vfljax.attacks.core import HostReader, scores_of, sharing
 from vfljax.attacks.learners import MANY_ROWS
+from vfljax.federation.training import Table, of_parties
 from vfljax.sweep import batch_layout, programs
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.sharding import exchange_numbers, mapped_at_once
@@ -65,7 +60,7 @@ class AttackBatch(NamedTuple):
     static: AttackProgram
     computed: tuple[int, ...]  # of each variant, its place among the results of the program
     draws: tuple[int, ...]  # of each variant, the number of draws of known labels
-    common: CommonData
+    common: Table
     load: Callable[[Job], AttackInput]
     level: int | None  # optimization level of the compiler
 
@@ -89,16 +84,15 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
         for variant in family.variants
     )
     family, built = family._replace(variants=variants), variants[0].attack
-    common = common_data(plan.table, stored.arrays, group.attackers)
-    if built.diagnostic:
-        common = common._replace(everyone=plan.table._replace(scores=None))
-    common = batch_layout.share(common)
+    everyone = range(len(plan.table.features))
+    parties = everyone if built.diagnostic else group.attackers
+    common = batch_layout.share(common_data(plan.table, stored.arrays, parties))
     row = attacks.TABLE[name]
 
     def options_of(variant: AttackVariant) -> tuple[tuple[str, Any], ...]:
         options = {k: v for k, v in variant.identity.options if k not in row.host_options}
         if learns_from_all(first):
-            options[MOST_KNOWN] = common.known_order.shape[1]
+            options[MOST_KNOWN] = common.train.shape[1]
         return tuple(sorted(options.items()))
 
     options = [options_of(variant) for variant in variants]
@@ -115,7 +109,7 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
     capacity = jax.device_count()
     if not alone:
         cut = sum(width_read(bottom.out, row.widest) for bottom in bottoms)
-        capacity = _capacity(plan, group, cut, common, max(draws), scored)
+        capacity = _capacity(plan, group, cut, max(draws), scored)
     layout = batch_layout.layout(capacity, 1 if alone else width, plan.devices)
     diagnosed = {"attackers": group.attackers, "spec": group.spec} if built.diagnostic else {}
     static = AttackProgram(
@@ -140,9 +134,7 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
     )
 
 
-def make_attack_member(
-    static: AttackProgram,
-) -> Callable[[AttackInput, CommonData], tuple[Scores, ...]]:
+def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, Table], tuple[Scores, ...]]:
     """Returns ``attack(input, common)``, which computes the ``Scores`` [points, draws, N, C] of one trial by
     every variant. An oracle is given the label of every row."""
     table = attacks.TABLE[static.name]
@@ -150,16 +142,19 @@ def make_attack_member(
     first, reads = every[0], {name for attack in every for name in attack.reads}
     diagnose = diagnosis(static.spec, first.diagnostic, static.attackers)
 
-    def attack_member(run: AttackInput, common: CommonData) -> tuple[Scores, ...]:
+    def attack_member(run: AttackInput, common: Table) -> tuple[Scores, ...]:
         run = filled(run, static.bottoms, attacks.TABLE[static.name].widest)
         key = keys.fold(keys.run_key(run.seed), "attack", run.key_name)
         columns = not {"columns", "bottoms"}.isdisjoint(reads)
-        view = view_of(run, common, static.agreed, diagnose(run, common), columns)
+        diagnosed = diagnose(run, common)
+        if diagnosed:
+            common = of_parties(common, static.attackers)
+        view = view_of(run, common, static.agreed, diagnosed, columns)
 
         def of_draw(knobs: dict[str, Array], draw: Array | int) -> tuple[Scores, ...]:
             count: Any = knobs.get("known", jnp.float32(0))
             if first.oracle:
-                count = jnp.float32(common.known_order.shape[1])
+                count = jnp.float32(common.train.shape[1])
             if "known" in first.knobs or first.oracle:
                 known = known_rows(common, run.seed, count, draw)
             else:
@@ -244,7 +239,7 @@ def compile_attack_batch(batch: AttackBatch, job: Job, pool: Executor) -> None:
 
 def _called(
     batch: AttackBatch, members: Sequence[Job]
-) -> tuple[programs.Program, AttackInput, tuple[AttackInput, CommonData]]:
+) -> tuple[programs.Program, AttackInput, tuple[AttackInput, Table]]:
     """Returns the program of a batch, its inputs [members] on the host, and its arguments."""
     inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, members))
     arguments = batch.layout.pad(inputs), batch.common
@@ -291,9 +286,7 @@ def _read_points(
     return np.stack([reader(features, *known, classes, seed) for known in of_points])
 
 
-def _capacity(
-    plan: Plan, group: ViewGroup, cut: int, common: CommonData, draws: int, scored: int
-) -> int:
+def _capacity(plan: Plan, group: ViewGroup, cut: int, draws: int, scored: int) -> int:
     """Returns the number of members of one call.
 
     On CPU it is at most BATCH_SIZE, or two per device for large networks, which run one after the other
@@ -303,13 +296,12 @@ def _capacity(
     Args:
       group: whose members they are.
       cut: the width of what is read of the exchange.
-      common: what all trials share.
       draws: number of draws of known labels.
       scored: how many times a member is scored: by variant, point and draw.
     """
     spec = group.spec
     epochs = len(plan.experiment.training.recorded_epochs)
-    columns = sum(int(np.prod(x.shape[1:])) for x in common.own.features)
+    columns = sum(math.prod(plan.table.features[p].shape[1:]) for p in group.attackers)
     rows, held = len(plan.splits[0].train), len(plan.splits[0].test)
     read = exchange_numbers(spec, cut, epochs, rows) + (rows + held) * columns
     size = 4 * (draws * read + rows * scored * plan.dataset.num_classes)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from vfljax.attacking.view import AttackInput, CommonData
+from vfljax.attacking.view import AttackInput
 from vfljax.attacks.core import CLEAN
 from vfljax.federation.protocol import make_embed
-from vfljax.federation.training import rows_of
+from vfljax.federation.training import Table, rows_of
 from vfljax.models.parties import parties
 from vfljax.models.reading import over_chunks
 from vfljax.types import Array, PyTree, Spec, Weights
@@ -74,8 +74,10 @@ def _make_diagnostic(spec: Spec, name: str, attackers: tuple[int, ...]) -> Diagn
 
 def diagnosis(
     spec: Spec | None, name: str, attackers: tuple[int, ...]
-) -> Callable[[AttackInput, CommonData], dict[str, Array]]:
+) -> Callable[[AttackInput, Table], dict[str, Array]]:
     """Returns ``diagnose(input, common) -> {name: [N, W]}``, the diagnostic of every training row.
+
+    ``common`` has the columns of all parties.
 
     Args:
       spec: of the models; for None, ``diagnose`` returns {}.
@@ -86,15 +88,14 @@ def diagnosis(
         return lambda run, common: {}
     diagnostic, chunk = _make_diagnostic(spec, name, attackers), spec.chunk
 
-    def diagnose(run: AttackInput, common: CommonData) -> dict[str, Array]:
-        table, weights = common.everyone, run.weights
-        assert table is not None
+    def diagnose(run: AttackInput, common: Table) -> dict[str, Array]:
+        weights = run.weights
         assert weights is not None
 
         def of(rows: Array) -> Array:
-            return diagnostic(weights, rows_of(table, run.seed, rows), table.labels[rows])
+            return diagnostic(weights, rows_of(common, run.seed, rows), common.labels[rows])
 
-        return {name: over_chunks(of, table.train[run.seed], chunk)}
+        return {name: over_chunks(of, common.train[run.seed], chunk)}
 
     return diagnose
 

@@ -20,10 +20,10 @@ from vfljax import store
 from vfljax.attacking.families import Stored
 from vfljax.attacking.processes import in_processes
 from vfljax.attacking.scoring import AttackOutput
-from vfljax.attacking.view import CommonData, common_data
+from vfljax.attacking.view import common_data
 from vfljax.attacks.learners import OwnColumns, learn_draws, learners_of, table_of
 from vfljax.datasets.numbers import numbers_of, width_of
-from vfljax.federation.training import labels_of, rows_of
+from vfljax.federation.training import Table, labels_of, rows_of
 from vfljax.store import LOCAL_ONLY_VARIANT as LABEL
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Scores
@@ -70,7 +70,7 @@ def run(unit: store.Unit, stored: Stored) -> None:
 
 def fitted(
     plan: Plan,
-    common: CommonData,
+    common: Table,
     attackers: tuple[int, ...],
     seed: int,
     learners: Sequence[str],
@@ -105,7 +105,7 @@ def fitted(
 
 
 def own_columns(
-    plan: Plan, common: CommonData, attackers: tuple[int, ...], known: int, seed: int
+    plan: Plan, common: Table, attackers: tuple[int, ...], known: int, seed: int
 ) -> OwnColumns:
     """Returns the attackers' columns of all training rows, followed by those of all test rows.
 
@@ -115,10 +115,10 @@ def own_columns(
       known: number of known labels.
       seed: whose rows and scaling are used.
     """
-    train, test = (np.asarray(rows[seed]) for rows in (common.own.train, common.own.test))
+    train, test = (np.asarray(rows[seed]) for rows in (common.train, common.test))
     raw = np.concatenate([train, test])
     at: Any = np.int32(seed), raw
-    parts = [np.asarray(part) for part in rows_of(common.own, *at)]
+    parts = [np.asarray(part) for part in rows_of(common, *at)]
     inputs = [plan.party_columns[p].input for p in attackers]
     if any(any(reads.vocabulary) for reads in inputs):
         numbers = hstack([numbers_of(*pair) for pair in zip(parts, inputs, strict=True)], "csr")
@@ -128,8 +128,9 @@ def own_columns(
     return OwnColumns(numbers, classes=plan.dataset.num_classes, seed=seed, **labeled)
 
 
-def _known(common: CommonData, known: int, seed: int, draw: int = 0) -> dict[str, Any]:
+def _known(common: Table, known: int, seed: int, draw: int = 0) -> dict[str, Any]:
     """Returns the known rows of a draw and their labels, as fields of ``OwnColumns``."""
-    rows = np.asarray(common.known_order[draw * len(common.own.train) + seed][:known])
-    at: Any = np.int32(seed), np.asarray(common.own.train[seed])[rows]
-    return {"known": rows, "labels": np.asarray(labels_of(common.own, *at))}
+    assert common.known_order is not None
+    rows = np.asarray(common.known_order[draw * len(common.train) + seed][:known])
+    at: Any = np.int32(seed), np.asarray(common.train[seed])[rows]
+    return {"known": rows, "labels": np.asarray(labels_of(common, *at))}

@@ -44,7 +44,7 @@ class TrueLabels(NamedTuple):
 
     labels: Array  # [Q, N] of training rows
     test_labels: Array  # [Q, M]
-    known_order: Array  # [draws Q, N] as of ``CommonData``
+    known_order: Array  # [draws Q, N] as of ``Table``
     positive: Array  # [Q] int32, of two classes the one that an ROC is of, equal for all seeds
     candidates: Array | None = None  # [Q, N, 2] the labels a canary may have; None without any
     selects: Array | None = None  # [Q, N] bool: the half of canaries on which attacks are chosen

@@ -1,6 +1,6 @@
 """Builds what an attacker sees of a stored run, without true labels.
 
-True labels stay in ``CommonData``, which no attack is given. Only for oracle forms does the view hold what a
+True labels stay in ``Table``, which no attack is given. Only for oracle forms does the view hold what a
 diagnostic computes from them (``attacking.diagnostics``).
 """
 
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax.attacks.core import batches_at
-from vfljax.federation.training import Table, labels_of, rows_of
+from vfljax.federation.training import Table, labels_of, of_parties, rows_of
 from vfljax.models.last_layer import parameter_gradient
 from vfljax.store import checkpoint, exchange
 from vfljax.types import Agreed, Array, HostArray, Known, Mates, PyTree, Sums, View, Weights
@@ -35,17 +35,6 @@ class AttackInput(NamedTuple):
     exchange: dict[str, Array]  # concatenated over colluding parties
     bottoms: tuple[PyTree, ...]  # the attackers' trained bottom variables
     weights: Weights | None = None  # of the whole federation, for diagnostics
-
-
-class CommonData(NamedTuple):
-    """What all trials share: the attackers' own columns, and labels of which attacks are given few."""
-
-    # the attackers' columns, and true labels of all rows, of which ``known_rows`` hands out those of the known
-    # ones; no validation rows
-    own: Table
-    # [draws Q, N] training rows, classes in turn: the first n of row r Q + s are draw r of seed s
-    known_order: Array
-    everyone: Table | None = None  # everyone's columns, for diagnostics
 
 
 def with_places(of_seeds: PyTree, seeds: int) -> PyTree:
@@ -67,29 +56,24 @@ def with_places(of_seeds: PyTree, seeds: int) -> PyTree:
     return jax.tree.map(padded, of_seeds)
 
 
-def common_data(
-    table: Table, arrays: Mapping[str, np.ndarray], attackers: tuple[int, ...]
-) -> CommonData:
-    """Returns what all trials share for these attackers, padded by ``with_places``.
+def common_data(table: Table, arrays: Mapping[str, np.ndarray], parties: Sequence[int]) -> Table:
+    """Returns the data that all trials share, with the order in which labels become known and without
+    validation rows, padded by ``with_places``.
 
     Args:
       table: the data.
       arrays: the plan's splits (``known.split_arrays``).
-      attackers: whose columns are taken.
+      parties: whose columns are taken.
     """
-    features, mean, scale = (
-        tuple(parts[p] for p in attackers) for parts in (table.features, table.mean, table.scale)
-    )
-    by_seed = {"mean": mean, "scale": scale, "train": table.train, "test": table.test}
-    by_seed |= {"label_mean": table.label_mean, "label_scale": table.label_scale}
-    known_order = jnp.asarray(arrays["known_order"])
-    by_seed, known_order = with_places((by_seed, known_order), len(table.train))
+    names = ("mean", "scale", "train", "test", "label_mean", "label_scale")
+    table = of_parties(table, parties)._replace(known_order=jnp.asarray(arrays["known_order"]))
+    by_seed = {name: getattr(table, name) for name in (*names, "known_order")}
+    by_seed = with_places(by_seed, len(table.train))
     no_rows: Any = np.zeros((len(by_seed["train"]), 0), np.int32)
-    own = Table(features=features, labels=table.labels, validation=no_rows, scores=None, **by_seed)
-    return CommonData(own, known_order)
+    return table._replace(validation=no_rows, scores=None, label_range=None, **by_seed)
 
 
-def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int = 0) -> Known:
+def known_rows(common: Table, seed: Array, count: Array, draw: Array | int = 0) -> Known:
     """Returns the known rows with their labels, then all others with -1.
 
     A seed's order takes the classes in turn, so that the known rows are balanced. Beyond them, this order
@@ -97,25 +81,26 @@ def known_rows(common: CommonData, seed: Array, count: Array, draw: Array | int 
     The other rows are therefore ordered by their place among the training rows, which attackers see anyway.
 
     Args:
-      common: what all trials share.
+      common: of ``common_data``.
       seed: whose order of rows is used.
       count: how many of the first rows are known.
       draw: which of the seed's orders it is.
     """
-    in_turn = common.known_order[draw * len(common.own.train) + seed]
+    assert common.known_order is not None
+    in_turn = common.known_order[draw * len(common.train) + seed]
     rows = len(in_turn)
     count = jnp.minimum(count.astype(jnp.int32), rows)
     places = jnp.arange(rows, dtype=jnp.int32)
     turn = jnp.zeros(rows, jnp.int32).at[in_turn].set(places)
     order = jnp.argsort(jnp.where(turn < count, turn, rows + places)).astype(jnp.int32)
-    labels = labels_of(common.own, seed, common.own.train[seed])[order]
+    labels = labels_of(common, seed, common.train[seed])[order]
     return Known(order, jnp.where(places < count, labels, -1), count)
 
 
-def no_known_rows(common: CommonData) -> Known:
+def no_known_rows(common: Table) -> Known:
     """Returns ``known_rows`` of no row, which are all rows in their order, without its sort."""
-    rows = jnp.arange(common.known_order.shape[1], dtype=jnp.int32)
-    return Known(rows, jnp.full(rows.shape, -1, common.own.labels.dtype), jnp.int32(0))
+    rows = jnp.arange(common.train.shape[1], dtype=jnp.int32)
+    return Known(rows, jnp.full(rows.shape, -1, common.labels.dtype), jnp.int32(0))
 
 
 @functools.lru_cache(maxsize=2)  # trials of a federation follow each other by shard
@@ -173,7 +158,7 @@ def attack_input(
 
 def view_of(
     run: AttackInput,
-    common: CommonData,
+    common: Table,
     agreed: Agreed,
     diagnostics: Mapping[str, Array] | None = None,
     columns: bool = True,
@@ -182,7 +167,7 @@ def view_of(
 
     Args:
       run: the exchange and bottoms of a trial.
-      common: what all trials share.
+      common: of ``common_data``.
       agreed: what the parties agreed on.
       diagnostics: what no attacker sees, by name.
       columns: whether the attack reads the attackers' columns; if not, they are zeros.
@@ -190,11 +175,11 @@ def view_of(
     arrays, seed = run.exchange, run.seed
     names = {name: exchange.MATES + name for name in Mates._fields}
     mates = {name: arrays[stored] for name, stored in names.items() if stored in arrays}
-    parts = common.own.train, common.own.test
+    parts = common.train, common.test
     if columns:
-        features, test_features = (rows_of(common.own, seed, part[seed]) for part in parts)
+        features, test_features = (rows_of(common, seed, part[seed]) for part in parts)
     else:
-        shapes = [x.shape[1:] for x in common.own.features]
+        shapes = [x.shape[1:] for x in common.features]
         features, test_features = (
             tuple(jnp.zeros((part.shape[1], *shape)) for shape in shapes) for part in parts
         )

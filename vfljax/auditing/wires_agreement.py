@@ -103,7 +103,6 @@ def _counts(wire: Wire, method: str, run: int) -> list[dict[str, Any]]:
     rows = []
     for party, of in enumerate(wire.parties):
         sent = wire.sent if of.sent is None else of.sent
-        count = wire.counts[party] if wire.counts else None
         rows.append(
             {
                 "method": method,
@@ -112,9 +111,9 @@ def _counts(wire: Wire, method: str, run: int) -> list[dict[str, Any]]:
                 "rows": wire.shape[1],
                 "width": wire.shape[2],
                 "epochs": len(wire.epochs),
-                "messages": count and count.messages,
-                "entries": int(sent.sum()) + (count.unanswered if count else 0),
-                "unanswered": count and count.unanswered,
+                "messages": of.messages,
+                "entries": int(sent.sum()) + (of.unanswered or 0),
+                "unanswered": of.unanswered,
                 "silent": wire.silent,
                 "never": int((~sent.any(axis=0)).sum()),
                 "packed": wire.packed,

@@ -28,7 +28,7 @@ from vfljax.datasets.wire_forms import (
     TASKS,
     Arrays,
 )
-from vfljax.datasets.wire_messages import Entries, by_epoch
+from vfljax.datasets.wire_messages import by_epoch, entries_of
 from vfljax.datasets.wire_order import order_of
 from vfljax.datasets.wire_record import EXCHANGED, Wire, WireParty
 from vfljax.datasets.wire_trees import by_round, one_hot, renumbered
@@ -160,7 +160,8 @@ def _answered(raw: Arrays, wire: Wire) -> Wire:
 
 def _of_messages(raw: Arrays, count: int) -> Wire:
     """Returns the wire of arrays by message, of so many passive parties."""
-    entries, columns = [], {}
+    given: list[dict[str, Any]] = []
+    columns = {}
     for p in range(count):
         for axis in "MDF":  # parties differ in them
             raw.sizes.pop(axis, None)
@@ -170,17 +171,18 @@ def _of_messages(raw: Arrays, count: int) -> Wire:
         for part in EXCHANGED:
             finite = of[part] is None or np.isfinite(np.asarray(of[part], np.float32)).all()
             raw.must(finite, f"party{p}_{part}", "holds NaN or infinity", "leave such entries out")
-        answered = None if of["answered"] is None else of["answered"].astype(bool)
-        steps, rows, epochs, _, z, g = of.values()
-        entries.append(Entries(steps, rows, epochs, z, g, answered))
+        if of["answered"] is not None:
+            of["answered"] = of["answered"].astype(bool)
+        given.append(of)
         if f"party{p}_columns" in raw.by_name:
             columns[f"party{p}_columns"] = raw.by_name[f"party{p}_columns"]
-    most = max(int(of.rows.max()) for of in entries)
+    most = max(int(of["rows"].max()) for of in given)
     of_rows = [raw.by_name[name] for name in ("labels", "row_ids") if name in raw.by_name]
     rows = next((len(a) for a in (*of_rows, *columns.values()) if a.ndim), most + 1)
     raw.sizes["N"] = rows
     raw.must(most < rows, "", f"has a message of row {most} and {rows} rows", "count them from 0")
-    grids, epochs, counts, packed = by_epoch(entries, rows)
+    entries = [entries_of(of, rows) for of in given]
+    grids, epochs, packed = by_epoch(entries, rows)
     sent = [grid.sent for grid in grids]
     kept = (*LABELS[:-1], "batch_size")
     arrays = {name: raw.by_name[name] for name in kept if name in raw.by_name} | columns
@@ -196,11 +198,14 @@ def _of_messages(raw: Arrays, count: int) -> Wire:
                 padding = (0, 0), (0, 0), (0, widest - values.shape[2])
                 arrays[f"party{p}_{name}"] = np.pad(values, padding)
     wire = _of_grid(Arrays(raw.place, arrays, {"N": rows}), count)
-    if not together:
-        parties = zip(wire.parties, sent, strict=True)
-        wire = wire._replace(parties=tuple(party._replace(sent=of) for party, of in parties))
+    parties = tuple(
+        party._replace(
+            sent=None if together else grid.sent, messages=of.messages, unanswered=of.unanswered
+        )
+        for party, grid, of in zip(wire.parties, grids, entries, strict=True)
+    )
     names = _names(raw, count)
-    return wire._replace(rows=_rows(raw), names=names, counts=tuple(counts), packed=packed)
+    return wire._replace(parties=parties, rows=_rows(raw), names=names, packed=packed)
 
 
 def _names(raw: Arrays, count: int) -> tuple[str, ...]:

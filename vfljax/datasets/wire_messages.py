@@ -11,21 +11,35 @@ with what came back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
 class Entries(NamedTuple):
-    """What one party exchanged, in M entries in any order."""
+    """What one party exchanged, in M entries in the order of their messages."""
 
     steps: np.ndarray  # [M] equal in the entries of a message, rising from message to message
     rows: np.ndarray  # [M] 0..N-1
-    epochs: np.ndarray | None  # [M] None: an epoch ends once the party has sent N rows
+    epochs: np.ndarray  # [M]
+    answered: np.ndarray | None  # [M] bool; None: all
     embeddings: np.ndarray | None  # [M, D]
     gradients: np.ndarray | None  # [M, D]
-    answered: np.ndarray | None  # [M] bool; None: all
+
+    @property
+    def messages(self) -> int:
+        """The number of messages."""
+        return len(np.unique(self.steps))
+
+    @property
+    def unanswered(self) -> int:
+        """The number of entries without an answer."""
+        return 0 if self.answered is None else int((~self.answered).sum())
+
+    def part(self, which: np.ndarray) -> Entries:
+        """Returns some entries, by their places or by a bool of each."""
+        return Entries._make(a if a is None else a[which] for a in self)
 
 
 class Grid(NamedTuple):
@@ -37,27 +51,32 @@ class Grid(NamedTuple):
     batch: np.ndarray | None  # [E, N] the number of the message in its epoch; None if packed
 
 
-class Count(NamedTuple):
-    """How much of one party was recorded."""
+def entries_of(arrays: Mapping[str, Any], rows: int) -> Entries:
+    """Returns the entries of a party in the order of their messages.
 
-    messages: int
-    entries: int
-    unanswered: int  # entries without an answer
-    never: int  # rows that the party never sent, or that were never answered
+    Args:
+      arrays: the fields of ``Entries``, in any order of the entries. If epochs are None, an epoch ends once the
+        party has sent N rows.
+      rows: N.
+    """
+    steps = arrays["steps"]
+    epochs = np.zeros(len(steps), np.int32) if arrays["epochs"] is None else arrays["epochs"]
+    of = Entries(**{**arrays, "epochs": epochs}).part(np.argsort(steps, kind="stable"))
+    if arrays["epochs"] is not None:
+        return of
+    begins = np.flatnonzero(np.diff(of.steps, prepend=of.steps[0] - 1))
+    before = np.repeat(begins, np.diff(begins, append=len(steps)))  # entries before the message
+    return of._replace(epochs=before // rows)
 
 
-def by_epoch(
-    parties: Sequence[Entries], rows: int
-) -> tuple[list[Grid], np.ndarray, list[Count], bool]:
-    """Returns the grid of each party, the numbers of the epochs [E], the counts of each party, and whether the
-    view is packed.
+def by_epoch(parties: Sequence[Entries], rows: int) -> tuple[list[Grid], np.ndarray, bool]:
+    """Returns the grid of each party, the numbers of the epochs [E], and whether the view is packed.
 
     Args:
       parties: what each exchanged.
       rows: N.
     """
-    every = [_sorted(of, rows) for of in parties]
-    kept = [_answered(of) for of in every]
+    kept = [_answered(of) for of in parties]
     # of a row in an epoch
     twice = any(len(np.unique(of.epochs * np.int64(rows) + of.rows)) < len(of.rows) for of in kept)
     if twice:
@@ -69,45 +88,14 @@ def by_epoch(
         places = [np.searchsorted(epochs, of.epochs) for of in kept]
     shape = len(epochs), rows
     grids = [_grid(of, at, shape, twice) for of, at in zip(kept, places, strict=True)]
-    counts = [
-        Count(
-            messages=len(np.unique(of.steps)),
-            entries=len(of.rows),
-            unanswered=0 if of.answered is None else int((~of.answered).sum()),
-            never=int((~grid.sent.any(axis=0)).sum()),
-        )
-        for of, grid in zip(every, grids, strict=True)
-    ]
-    return grids, epochs, counts, twice
+    return grids, epochs, twice
 
 
-class _Sorted(NamedTuple):
-    """Entries in the order of their messages, each with its epoch."""
-
-    steps: np.ndarray
-    rows: np.ndarray
-    epochs: np.ndarray
-    embeddings: np.ndarray | None
-    gradients: np.ndarray | None
-    answered: np.ndarray | None
-
-
-def _sorted(of: Entries, rows: int) -> _Sorted:
-    order = np.argsort(of.steps, kind="stable")
-    steps = of.steps[order]
-    begins = np.flatnonzero(np.diff(steps, prepend=steps[0] - 1))
-    before = np.repeat(begins, np.diff(begins, append=len(steps)))  # entries before the message
-    epochs = before // rows if of.epochs is None else of.epochs[order]
-    others = (a if a is None else a[order] for a in of[3:])
-    return _Sorted(steps, of.rows[order], epochs, *others)
-
-
-def _answered(of: _Sorted) -> _Sorted:
+def _answered(of: Entries) -> Entries:
+    """Returns the entries with an answer; all of them if none has one."""
     if of.answered is None or of.answered.all() or not of.answered.any():
         return of
-    here = of.answered
-    others = (a if a is None else a[here] for a in of[3:])
-    return _Sorted(of.steps[here], of.rows[here], of.epochs[here], *others)
+    return of.part(of.answered)
 
 
 def _packed(rows: np.ndarray, times: np.ndarray, epochs: int) -> np.ndarray:
@@ -124,7 +112,7 @@ def _packed(rows: np.ndarray, times: np.ndarray, epochs: int) -> np.ndarray:
     return np.where(k == times[rows] - 1, epochs - 1, k)
 
 
-def _grid(of: _Sorted, places: np.ndarray, shape: tuple[int, int], packed: bool) -> Grid:
+def _grid(of: Entries, places: np.ndarray, shape: tuple[int, int], packed: bool) -> Grid:
     def spread(values: np.ndarray | None) -> np.ndarray | None:
         if values is None:
             return None

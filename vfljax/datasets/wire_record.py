@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vfljax.datasets.wire_messages import Count
-
 EXCHANGED = ("embeddings", "gradients")
 
 
@@ -22,6 +20,9 @@ class WireParty(NamedTuple):
         None  # [T, L, N] int32 of trees, numbered by ``wire_trees.renumbered``
     )
     sent: np.ndarray | None = None  # [E, N] bool; None: what was sent is ``Wire.sent``
+    # how many messages were recorded, and rows of them without an answer; None if not one by one
+    messages: int | None = None
+    unanswered: int | None = None
 
 
 class Wire(NamedTuple):
@@ -40,19 +41,16 @@ class Wire(NamedTuple):
     equal_batches: bool = True  # all but one an epoch
     rows: np.ndarray | None = None  # [N] numbers or texts, the same for the same person in all runs
     names: tuple[str, ...] = ()  # of the parties; () if they have none
-    counts: tuple[
-        Count, ...
-    ] = ()  # of each party's messages; () if they were not recorded one by one
     packed: bool = False  # whether epochs are ``wire_messages.by_epoch``'s own
     silent: int = 0  # epochs without any gradient, or any row, which are left out
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """E, N and D; 1, N and C in a federation of trees."""
-        embeddings, gradients, _, nodes, _ = self.parties[0]
-        if nodes is not None:
-            return 1, nodes.shape[2], self.classes
-        either = gradients if embeddings is None else embeddings
+        first = self.parties[0]
+        if first.nodes is not None:
+            return 1, first.nodes.shape[2], self.classes
+        either = first.gradients if first.embeddings is None else first.embeddings
         assert either is not None
         return either.shape
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import chex
@@ -44,6 +44,9 @@ class Table(NamedTuple):
     label_range: Array | None = (
         None  # [2] the bounds that the user gave of numbers, in their own unit
     )
+    # [draws Q, N] places in ``train`` of rows whose labels become known, classes in turn: the first n of row
+    # r Q + s are draw r of seed s; None in training
+    known_order: Array | None = None
 
 
 class Record(NamedTuple):
@@ -122,6 +125,19 @@ def rows_of(table: Table, seed: Array, rows: Array) -> tuple[Array, ...]:
         scaled_rows(features, mean, scale, seed, rows)
         for features, mean, scale in zip(table.features, table.mean, table.scale, strict=True)
     )
+
+
+def of_parties(table: Table, parties: Sequence[int]) -> Table:
+    """Returns the data with the columns of some bottoms alone.
+
+    Args:
+      table: the data.
+      parties: numbers of the bottoms.
+    """
+    features, mean, scale = (
+        tuple(parts[p] for p in parties) for parts in (table.features, table.mean, table.scale)
+    )
+    return table._replace(features=features, mean=mean, scale=scale)
 
 
 def labels_of(table: Table, seed: Array, rows: Array) -> Array:

@@ -17,7 +17,7 @@ import pandas as pd
 from vfljax import defenses, keys
 from vfljax.config import Teacher
 from vfljax.errors import UserError
-from vfljax.federation.teacher import Lessons, TeacherSpec, teacher_scores, teacher_start
+from vfljax.federation.teacher import Lessons, teacher_scores, teacher_start
 from vfljax.federation.training import Member, Table
 from vfljax.models import weights as pretrained
 from vfljax.models.making import make_network
@@ -26,14 +26,6 @@ from vfljax.sweep.grid import trial_rows
 from vfljax.sweep.grouping import Group
 from vfljax.sweep.specs import DataShape, chain_of, member_of_trials
 from vfljax.types import Array, HostArray, Input, Spec
-
-
-def _make_teacher(teacher: Teacher, reads: Input, num_classes: int) -> TeacherSpec:
-    """``config.teacher`` made concrete, for the columns of the label party."""
-    module = make_network(teacher, num_classes, "identity", reads)
-    return TeacherSpec(
-        module, teacher.epochs, teacher.batch_size, teacher.learning_rate, teacher.temperature
-    )
 
 
 def _taught(group: Group) -> pd.DataFrame:
@@ -55,20 +47,20 @@ def check(teacher: Teacher, groups: Sequence[Group], table: Table, shape: DataSh
     """
     if not any(defenses.reads_scores(group.spec.defenses) for group in groups):
         return
-    spec = _make_teacher(teacher, shape.inputs[-1], shape.num_classes)
+    network = make_network(teacher, shape.num_classes, "identity", shape.inputs[-1])
     rows = table.train.shape[1]
-    if getattr(spec.network, "batch_norm", False) and min(spec.batch_size, rows) == 1:
+    if getattr(network, "batch_norm", False) and min(teacher.batch_size, rows) == 1:
         raise UserError(
-            f"config.teacher.batch_size={spec.batch_size}: a batch of 1 row ({rows} training rows) "
+            f"config.teacher.batch_size={teacher.batch_size}: a batch of 1 row ({rows} training rows) "
             "has no batch statistics: choose at least 2, or another config.teacher.network."
         )
     example = jnp.zeros((1, *table.features[-1].shape[1:]))
     try:
-        variables = jax.eval_shape(from_module(spec.network).init, jax.random.key(0), example)
+        variables = jax.eval_shape(from_module(network).init, jax.random.key(0), example)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise UserError(f"config.teacher: {error}") from error
     if teacher.pretrained:
-        pretrained.load(spec.network, variables, teacher.pretrained)
+        pretrained.load(network, variables, teacher.pretrained)
 
 
 def most(groups: Sequence[Group]) -> int:
@@ -150,17 +142,15 @@ def train_teachers(
     Raises:
       UserError: if one diverged.
     """
-    spec = _make_teacher(teacher, reads, num_classes)
+    network = make_network(teacher, num_classes, "identity", reads)
     start: Any = None
     if teacher.pretrained:
         # tensors that the file does not hold differ by seed
-        drawn = [teacher_start(table, spec, int(seed)) for seed in seeds]
-        loaded = [
-            pretrained.load(spec.network, weights, teacher.pretrained)[0] for weights in drawn
-        ]
+        drawn = [teacher_start(table, network, int(seed)) for seed in seeds]
+        loaded = [pretrained.load(network, weights, teacher.pretrained)[0] for weights in drawn]
         start = jax.tree.map(lambda *parts: np.stack(parts), *loaded)
-    scores = np.asarray(teacher_scores(table, jnp.asarray(seeds), taught, spec, start))
+    scores = np.asarray(teacher_scores(table, jnp.asarray(seeds), taught, teacher, network, start))
     if not np.all(np.isfinite(scores)):
-        remedy = f"lower config.teacher.learning_rate ({spec.learning_rate:g})"
+        remedy = f"lower config.teacher.learning_rate ({teacher.learning_rate:g})"
         raise UserError("the label party's teacher diverged", remedy=remedy)
     return scores

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from vfljax import tasks
-from vfljax.attacking.view import AttackInput, CommonData, known_rows, view_of
+from vfljax.attacking.view import AttackInput, known_rows, view_of
 from vfljax.attacks.core import CLEAN
 from vfljax.datasets.strata import strata
 from vfljax.federation.training import Table
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     """A stored run, and the data that all runs share."""
 
     run: AttackInput
-    common: CommonData
+    common: Table
 
 
 def _host(values: Any, dtype: Any = np.float32) -> HostArray:
@@ -100,7 +100,7 @@ def make_case(
     drawn = strata(labels.astype(label_type))
     by_class = np.argsort(drawn, kind="stable")
     turn = np.concatenate([np.arange(np.sum(drawn == c)) for c in range(drawn.max() + 1)])
-    own = Table(
+    common = Table(
         features=(_host(np.concatenate([features, test_features])),),
         labels=_host(np.concatenate([labels, np.zeros(total - rows, int)]), label_type),
         train=_host(np.arange(rows)[None], np.int32),
@@ -109,13 +109,13 @@ def make_case(
         mean=(_host(np.zeros((1, np.shape(features)[1]))),),
         scale=(_host(np.ones((1, np.shape(features)[1]))),),
         scores=None,
+        known_order=_host(by_class[np.argsort(turn, kind="stable")][None], np.int32),
     )
-    known_order = _host(by_class[np.argsort(turn, kind="stable")][None], np.int32)
-    return Case(run, CommonData(own, known_order))
+    return Case(run, common)
 
 
 @jax.jit
-def attacker_of(run: AttackInput, common: CommonData) -> tuple[View, Known]:
+def attacker_of(run: AttackInput, common: Table) -> tuple[View, Known]:
     """Returns what the attacker sees and knows of a case.
 
     In the diagnostics, received gradients stand for clean ones, and embeddings for a layer.

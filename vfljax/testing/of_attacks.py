@@ -278,8 +278,8 @@ def scores_of(
     scores = jax.device_get(compiled(attack.run)(key, view, known, numbers))
     if attack.host is None:
         return scores
-    rows = np.asarray(case.common.known_order[0])[: int(case.run.knobs["known"])]
-    labels = np.asarray(case.common.own.labels)
+    rows = np.asarray(case.common.known_order)[0, : int(case.run.knobs["known"])]
+    labels = np.asarray(case.common.labels)
     return Scores(
         attack.host(np.asarray(scores.train), rows[None], labels[rows][None], classes, 0)[0]
     )
@@ -313,7 +313,7 @@ def _planted(tested: TestedAttack) -> str:
     for labels, arrays in drawn:
         case = make_case(labels, classes, known=KNOWN, cut=arrays["gradients"].shape[-1], **arrays)
         scores = tested.scores(case)
-        rows = np.setdiff1d(np.arange(len(labels)), case.common.known_order[0][:KNOWN])
+        rows = np.setdiff1d(np.arange(len(labels)), np.asarray(case.common.known_order)[0, :KNOWN])
         best = max(best, _leak(np.nan_to_num(scores.train[rows]), labels[rows]))
         if best >= enough:
             return ""

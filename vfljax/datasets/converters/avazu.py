@@ -38,8 +38,8 @@ def avazu(folder: str, *, form: str = "codes", buckets: int = 10_000, rows: int 
     """
     source = clicks.ClickFile(clicks.path_of(folder, SOURCE), "click", FIELDS, rows)
     if form == "codes":
-        codings = clicks.hashed_codes(FIELDS, buckets)
+        encoders = clicks.hashed_codes(FIELDS, buckets)
     else:
-        codings = clicks.sorted_codes(source, dict.fromkeys(FIELDS, str))
-    about = {"columns": tuple(coding.column for coding in codings), "classes": clicks.CLASSES}
-    return Conversion("avazu", 2, clicks.blocks(source, codings, np.int32), about)
+        encoders = clicks.sorted_codes(source, dict.fromkeys(FIELDS, str))
+    about = {"columns": tuple(encoders), "classes": clicks.CLASSES}
+    return Conversion("avazu", 2, clicks.blocks(source, encoders, np.int32), about)

@@ -35,6 +35,8 @@ MAX_BUCKETS = 1 << 24  # codes that float32, which networks read, holds exactly
 BLOCK_BYTES = 1 << 22  # bytes of text of a block, and the most of a line
 
 Encoder = Callable[[list[str]], np.ndarray]  # codes [V] of a field's distinct values
+Encoders = Mapping[Column, Encoder]
+"""The columns of the features, which have the names of the fields that they encode, each with its encoder."""
 
 
 class ClickFile(NamedTuple):
@@ -46,13 +48,6 @@ class ClickFile(NamedTuple):
     rows: int = 0  # the first rows; 0 reads all
     balanced: bool = False  # leave out rows that repeat the label of the last row kept
     negatives: tuple[int, int] | None = None  # rows of label 0 among them: (number kept, number)
-
-
-class Coding(NamedTuple):
-    """A column of the features, which has the name of the field that it encodes, and its encoder."""
-
-    column: Column
-    encoder: Encoder
 
 
 def path_of(folder: str, source: str, file: str = "") -> pathlib.Path:
@@ -180,22 +175,21 @@ def crc(field: str, values: list[str]) -> np.ndarray:
     return np.array([zlib.crc32(value.encode(), start) for value in values], np.int64)
 
 
-def hashed_codes(fields: Sequence[str], buckets: int) -> list[Coding]:
-    """Returns codings of fields by hashes: 1..buckets - 1, and 0 for the empty value."""
+def hashed_codes(fields: Sequence[str], buckets: int) -> Encoders:
+    """Returns encoders of fields by hashes: 1..buckets - 1, and 0 for the empty value."""
 
     def encode(field: str, values: list[str]) -> np.ndarray:
         return np.where(np.array(values, bool), 1 + crc(field, values) % (buckets - 1), 0)
 
-    return [
-        Coding(Column(field, "code", "", buckets), functools.partial(encode, field))
-        for field in fields
-    ]
+    return {
+        Column(field, "code", "", buckets): functools.partial(encode, field) for field in fields
+    }
 
 
 def sorted_codes(
     file: ClickFile, rewrites: Mapping[str, Callable[[str], str]], least: int = 0
-) -> list[Coding]:
-    """Returns codings by a value's place among the sorted values of its field.
+) -> Encoders:
+    """Returns encoders by a value's place among the sorted values of its field.
 
     It takes a pass through the file.
 
@@ -211,13 +205,12 @@ def sorted_codes(
         found = np.append(known, b"")[places] == texts  # b"" stands past the end
         return np.where(found & (places < len(known)), places, len(known))
 
-    return [
-        Coding(
-            Column(field, "code", "", len(known) + (least > 0)),
-            functools.partial(encode, known, rewrites[field]),
+    return {
+        Column(field, "code", "", len(known) + (least > 0)): functools.partial(
+            encode, known, rewrites[field]
         )
         for field, known in _vocabularies(file, rewrites, max(least, 1)).items()
-    ]
+    }
 
 
 def _vocabularies(
@@ -251,11 +244,11 @@ def _bytes(values: Iterable[str]) -> np.ndarray:
     return np.array([value.encode() for value in values], "S")  # UTF-8 sorts as its characters do
 
 
-def blocks(file: ClickFile, codings: Sequence[Coding], dtype: Any) -> Iterator[Block]:
-    """Yields the rows of a file with features [r, F] of type ``dtype``, one column for each coding."""
+def blocks(file: ClickFile, encoders: Encoders, dtype: Any) -> Iterator[Block]:
+    """Yields the rows of a file with features [r, F] of type ``dtype``, one column for each encoder."""
     for fields, rows, labels in read(file):
-        features = np.empty((len(rows), len(codings)), dtype)
-        for j, (column, encoder) in enumerate(codings):
+        features = np.empty((len(rows), len(encoders)), dtype)
+        for j, (column, encoder) in enumerate(encoders.items()):
             array = fields[column.name]
             with reading(f"{file.path}: column {column.name!r}"):
                 codes = np.asarray(encoder(array.dictionary.to_pylist()), dtype)

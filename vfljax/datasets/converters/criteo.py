@@ -31,7 +31,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from vfljax.datasets.converters import clicks
-from vfljax.datasets.converters.clicks import ClickFile, Coding
+from vfljax.datasets.converters.clicks import ClickFile
 from vfljax.datasets.core import Block, Column, Conversion
 from vfljax.datasets.options import limited
 from vfljax.errors import UserError
@@ -91,7 +91,7 @@ def criteo(
         return Conversion("criteo", 2, blocks, {"classes": clicks.CLASSES})
     if form == "frequent":
         words = {**dict.fromkeys(NUMBERS, word), **dict.fromkeys(CATEGORIES, str)}
-        codings, dtype = clicks.sorted_codes(source, words, LEAST), np.int32
+        encoders, dtype = clicks.sorted_codes(source, words, LEAST), np.int32
     else:
         scale = functools.partial(_scaled, numbers)
         codes = (
@@ -99,9 +99,9 @@ def criteo(
             if form == "codes"
             else clicks.sorted_codes(source, dict.fromkeys(CATEGORIES, str))
         )
-        codings, dtype = [*(Coding(Column(name), scale) for name in NUMBERS), *codes], np.float32
-    about = {"columns": tuple(coding.column for coding in codings), "classes": clicks.CLASSES}
-    return Conversion("criteo", 2, clicks.blocks(source, codings, dtype), about)
+        encoders, dtype = {**{Column(name): scale for name in NUMBERS}, **codes}, np.float32
+    about = {"columns": tuple(encoders), "classes": clicks.CLASSES}
+    return Conversion("criteo", 2, clicks.blocks(source, encoders, dtype), about)
 
 
 def word(value: str) -> str:
@@ -128,10 +128,10 @@ def _hashed(source: ClickFile, buckets: int, crosses: bool, counts: bool) -> Ite
     def bucket(field: str, values: list[str]) -> np.ndarray:
         return clicks.crc(field, values) % buckets
 
-    codings = [Coding(Column(f), functools.partial(bucket, f)) for f in source.fields]
+    encoders = {Column(f): functools.partial(bucket, f) for f in source.fields}
     pairs = np.triu_indices(len(source.fields), 1)
     step = max(1, CELLS // buckets)
-    for hashes, labels, *_ in clicks.blocks(source, codings, np.int64):
+    for hashes, labels, *_ in clicks.blocks(source, encoders, np.int64):
         for first in range(0, len(hashes), step):
             hits = hashes[first : first + step]
             if crosses:
