@@ -39,6 +39,7 @@ terms="ce" for the parties. GAFM never reduces to no defense.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -215,9 +216,8 @@ def gafm(
             real, response = draws(context.key, context.labels, delta, sigma)
             frozen = jax.lax.stop_gradient((active, f, embeddings))
 
-            def generate(active: PyTree, f: Array) -> tuple[Array, Any]:
-                _, aux = loss_fn(active, f, frozen[2], targets, context, scoped)
-                return jax.nn.softmax(aux[0])[:, 1], aux
+            others = frozen[2], targets, context, scoped
+            generate = functools.partial(_generated, loss_fn, others)
 
             # (1) the discriminator, on predictions of the old generator
             fake, pullback, (logits, variables, scoped) = jax.vjp(
@@ -249,6 +249,14 @@ def gafm(
         return defended
 
     return core.Defense(init=init, loss=loss, replaces=True)
+
+
+def _generated(
+    loss_fn: core.LossFn, others: tuple[Any, ...], active: PyTree, f: Array
+) -> tuple[Array, Any]:
+    """G(f) [B], and what ``loss_fn`` returns beside the loss. ``others`` are its other arguments."""
+    _, aux = loss_fn(active, f, *others)
+    return jax.nn.softmax(aux[0])[:, 1], aux
 
 
 def _check_cut_layer(cut_layer: CutLayer) -> None:

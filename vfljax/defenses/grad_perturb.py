@@ -40,8 +40,10 @@ Neither is offered.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import chex
 import jax
@@ -112,7 +114,9 @@ def grad_perturb(epsilon: Array | float, *, draw: str = "row", reach: str = "all
     if reach == "cut":
         # targets stay, but not by the default slot: ``chain`` must take this for a defense on targets, and
         # refuse it beside a loss that reads none
-        return core.Defense(init=init, targets=lambda *slot: slot, loss=_on_the_cut(drawn))
+        return core.Defense(
+            init=init, targets=lambda *slot: slot, loss=functools.partial(_on_the_cut, drawn)
+        )
 
     def targets(
         targets: Array, context: Context, state: Perturbed
@@ -137,28 +141,30 @@ def private(draw: str, reach: str) -> bool:
     return draw == "row" and reach == "all"
 
 
-def _on_the_cut(drawn: Any) -> Any:
+def _on_the_cut(
+    drawn: Callable[[Perturbed, Context, int], Array], loss_fn: core.LossFn
+) -> core.LossFn:
     """The loss slot of reach="cut": the loss of the clean targets, plus a term of value 0. The term
-    turns the gradient of the passive parties' embeddings, and no other, into that of the noisy targets."""
+    turns the gradient of the passive parties' embeddings, and no other, into that of the noisy targets.
 
-    def loss(loss_fn: core.LossFn) -> core.LossFn:
-        def defended(active, f, embeddings, targets, context, scoped):
-            def value_of(f: Array, targets: Array) -> Array:
-                fixed = jax.lax.stop_gradient((active, embeddings))
-                return loss_fn(fixed[0], f, fixed[1], targets, context, scoped)[0]
+    ``drawn(state, context, num_classes)`` gives u [B, C] of a batch.
+    """
 
-            noisy = targets + drawn(scoped.state, context, targets.shape[-1])
-            by_f = jax.grad(value_of)
-            where = jax.lax.stop_gradient(f)
-            difference = by_f(where, noisy) - by_f(where, targets)
-            value, aux = loss_fn(active, f, embeddings, targets, context, scoped)
-            for z, part in zip(embeddings, _parts(difference, context.cut_layer)):
-                value += core.with_gradient(z, jax.lax.stop_gradient(part))
-            return value, aux
+    def defended(active, f, embeddings, targets, context, scoped):
+        def value_of(f: Array, targets: Array) -> Array:
+            fixed = jax.lax.stop_gradient((active, embeddings))
+            return loss_fn(fixed[0], f, fixed[1], targets, context, scoped)[0]
 
-        return defended
+        noisy = targets + drawn(scoped.state, context, targets.shape[-1])
+        by_f = jax.grad(value_of)
+        where = jax.lax.stop_gradient(f)
+        difference = by_f(where, noisy) - by_f(where, targets)
+        value, aux = loss_fn(active, f, embeddings, targets, context, scoped)
+        for z, part in zip(embeddings, _parts(difference, context.cut_layer)):
+            value += core.with_gradient(z, jax.lax.stop_gradient(part))
+        return value, aux
 
-    return loss
+    return defended
 
 
 def _parts(gradient: Array, cut_layer: CutLayer) -> list[Array]:
