@@ -380,16 +380,17 @@ def packaged(path: str | os.PathLike[str]) -> pathlib.Path:
     return home / path
 
 
-def not_in_use(name: str, plugin: str) -> UserError:
+def not_in_use(plugin: str, name: str = "") -> UserError:
     """Returns the error for a row of a plugin that is not in use in this process.
 
     Args:
-      name: the row's name, such as "mine:shuffle".
-      plugin: the part of the name before the colon.
+      plugin: the part of the row's name before the colon.
+      name: the row's name, such as "mine:shuffle", if it is known.
     """
+    what = f"{name!r} is of the plugin {plugin}, which" if name else f"the plugin {plugin}"
     return UserError(
-        f"{name!r} is of the plugin {plugin}, which is not in use: name it by --plugin={plugin} or "
-        f"--plugin=PATH/{plugin}.py (in Python, vfljax.plugins.use)."
+        f"{what} is not in use: name it by --plugin={plugin} or --plugin=PATH/{plugin}.py (in Python, "
+        "vfljax.plugins.use)."
     )
 
 
@@ -404,5 +405,5 @@ def unknown_row(kind: str, name: Any, table: Iterable[str]) -> UserError:
     plugin, colon, _ = name.partition(":") if isinstance(name, str) else ("", "", "")
     known = list(table)
     if colon and plugin.isidentifier() and not any(row.startswith(f"{plugin}:") for row in known):
-        return not_in_use(name, plugin)
+        return not_in_use(plugin, name)
     return unknown(kind, name, known)

@@ -116,7 +116,6 @@ class Origin(NamedTuple):
     plugin: str  # the module's name: the part of the row's name before its colon
     version: str  # its ``__version__``, "" without one
     sha256: str  # of its file or files
-    loaded: bool = True  # False: only a stored description of the row is known
 
 
 SPLIT, MALICIOUS, NO_SPLIT = "split", "malicious", "no_split"

@@ -10,16 +10,14 @@ import inspect
 import pathlib
 import re
 
-from sphinx.ext.napoleon import Config, GoogleDocstring
+from sphinx.ext.napoleon import Config
+from sphinx.ext.napoleon.docstring import GoogleDocstring
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.inspect import stringify_signature
 
 from analysis.api import docstrings, pages
-from vfljax.defenses import Remarks
 
 ROOT = pathlib.Path(__file__).parents[2]
-
-Remarks.__repr__ = lambda remarks: "Remarks()"  # a default; its fields are functions without a name
 
 project = "vfljax"
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "myst_nb"]
@@ -92,7 +90,8 @@ def sections(lines, what, name, obj):
     hidden = [
         line.replace(":", HIDDEN) if start < n < end else line for n, line in enumerate(lines)
     ]
-    read = GoogleDocstring(hidden, GOOGLE, what=what, name=name, obj=obj).lines()
+    # napoleon reads its own settings alone
+    read = GoogleDocstring(hidden, GOOGLE, what=what, name=name, obj=obj).lines()  # pyright: ignore[reportArgumentType]
     return [line.replace(HIDDEN, ":") for line in read]
 
 

@@ -162,10 +162,10 @@ def test_no_other_defense_is_trained_beside_it():
 
 
 def test_the_guarantee_names_delta_and_claims_no_pure_epsilon():
-    remarks = TABLE["dpzv"].remarks
-    odds, _ = remarks.bound({"epsilon": 1.0, "delta": 1e-5}, {}, [0.5, 0.5])
-    assert odds == "2.72, but for δ = 1e-05"
-    assert remarks.bound({"epsilon": np.inf, "delta": 1e-5}, {}, [0.5, 0.5])[0] == "no bound"
-    assert remarks.epsilon(dict(TABLE["dpzv"].example), {}) is None
-    assert remarks.approximate({"epsilon": 1.0, "delta": 1e-5}, {}) == (1.0, 1e-5)
-    assert remarks.approximate({"epsilon": np.inf, "delta": 1e-5}, {}) is None
+    at_one, without = (
+        TABLE["dpzv"].remarked({"epsilon": epsilon, "delta": 1e-5}) for epsilon in (1.0, np.inf)
+    )
+    assert at_one.bound[0] == "2.72, but for δ = 1e-05"
+    assert without.bound[0] == "no bound"
+    assert (at_one.epsilon, without.epsilon) == (None, None)
+    assert (at_one.approximate, without.approximate) == ((1.0, 1e-5), None)

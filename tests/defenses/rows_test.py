@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from tests.sweeps import identity
@@ -60,24 +59,21 @@ RAW = {"mechanism": "rr_with_prior", "prior": "teacher", "guarantee": "none"}
     ],
 )
 def test_a_bound_is_stated_for_the_forms_that_keep_it_only(name, guess, unbound):
-    remarks, even = TABLE[name].remarks, np.full(2, 0.5)
-    assert remarks.bound({"epsilon": 1.0}, {}, even) == ("2.72", guess)
-    assert remarks.bound({"epsilon": math.inf}, {}, even) == ("no bound", "1.000")
-    assert remarks.epsilon({"epsilon": 1.0}, {}) == 1.0
-    assert remarks.bound_sentence({})
-    assert remarks.knob_label("epsilon", {}) == "epsilon"
+    remarked = TABLE[name].remarked
+    said = remarked({"epsilon": 1.0})
+    assert (said.bound, said.epsilon, said.knob_labels) == (("2.72", guess), 1.0, {})
+    assert said.bound_sentence
+    assert remarked({"epsilon": math.inf}).bound == ("no bound", "1.000")
     for options in unbound:
-        said = remarks.bound({"epsilon": 1.0}, options, even)
-        assert said is None or all("no guarantee" in text for text in said)
-        assert remarks.epsilon({"epsilon": 1.0}, options) is None
-        assert remarks.bound_sentence(options) == ""
-        assert remarks.knob_label("epsilon", options) == "strength"
+        said = remarked({"epsilon": 1.0}, options)
+        assert said.bound is None or all("no guarantee" in text for text in said.bound)
+        assert (said.epsilon, said.bound_sentence) == (None, "")
+        assert said.knob_labels == {"epsilon": "strength"}
 
 
 def test_the_best_guess_of_a_prior_that_differs_from_row_to_row_or_by_seed_is_not_stated():
-    remarks = TABLE["label_dp"].remarks
     for mechanism, differs in (("rr_with_prior", "from row"), ("block_rr", "from seed")):
         options = {"mechanism": mechanism}
-        odds, guess = remarks.bound({"epsilon": 1.0}, options, [0.5, 0.5])
-        assert (odds, differs in guess) == ("2.72", True)
-        assert remarks.epsilon({"epsilon": 1.0}, options) == 1.0
+        said = TABLE["label_dp"].remarked({"epsilon": 1.0}, options)
+        odds, guess = said.bound
+        assert (odds, differs in guess, said.epsilon) == ("2.72", True, 1.0)

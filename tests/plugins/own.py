@@ -31,10 +31,10 @@ shuffle = DefenseRow(
     example={"rate": 0.5},
     known_by={"split": AVERAGING, "no_split": READING},
     neutral={"rate": 0.0},
-    remarks=Remarks(
-        bound=lambda knobs, options, prior: (f"{knobs['rate']:g}", f"{max(prior):.3f}"),
-        bound_sentence=lambda options: "Rows are swapped.",
-        knob_label=lambda knob, options: "swapped",
+    remarks=lambda knobs, options, prior: Remarks(
+        bound=(f"{knobs['rate']:g}", f"{max(prior):.3f}"),
+        bound_sentence="Rows are swapped.",
+        knob_labels={"rate": "swapped"},
     ),
 )
 

@@ -1,5 +1,6 @@
 """Rows of one's own: found, refused, trained, stored, and reported without being imported."""
 
+import hashlib
 import pathlib
 import shutil
 import sys
@@ -54,10 +55,10 @@ def mine(tmp_path):
 
 def test_rows_are_named_by_the_module_and_their_own_name(mine):
     used = plugins.use(mine)
-    assert (used.name, used.version, used.rows) == ("mine", "0.1", ("mine:shuffle", "mine:guess"))
-    origin = defenses.TABLE["mine:shuffle"].origin
-    assert origin is not None
-    assert origin[:4] == (*used[:3], True)
+    assert [*used] == ["mine:shuffle", "mine:guess"]
+    sha256 = hashlib.sha256(pathlib.Path(mine).read_bytes()).hexdigest()
+    assert all(row.origin == ("mine", "0.1", sha256) for row in used.values())
+    assert defenses.TABLE["mine:shuffle"] is used["mine:shuffle"]
     assert plugins.use(mine) == used
 
 
@@ -73,8 +74,9 @@ def test_a_module_on_the_path_and_a_package_are_used_by_name(tmp_path, monkeypat
     sys.modules.pop("mine.rows", None)
     of_package = plugins.use("mine")
     sys.modules.pop("mine.rows", None)
-    assert set(of_package.rows) == set(of_file.rows)
-    assert of_package.sha256 != of_file.sha256
+    assert {*of_package} == {*of_file}
+    digests = {row.origin.sha256 for rows in (of_file, of_package) for row in rows.values()}
+    assert len(digests) == 2
 
 
 ROW = "from vfljax.defenses import Defense, DefenseRow\n"
@@ -194,12 +196,18 @@ def test_a_sweep_of_own_rows_is_stored_reported_and_resumed(mine, tmp_path, tabl
     forget(tables)  # as in another process that does not name the plugin
     pathlib.Path(mine).write_text("raise RuntimeError('it was imported')\n")
     assert figures(workdir) == trained
+    for row, name in (
+        (defenses.TABLE["mine:shuffle"], "rate"),
+        (attacks.TABLE["mine:guess"], "sign"),
+    ):
+        assert row.factory is None
+        assert name in ([*row.knobs] if isinstance(row, defenses.DefenseRow) else [*row.options])
+        with refused("the plugin mine is not in use"):
+            row((), 2)
     assert "Rows are swapped." in not_run.remarks(judge_sweep(workdir))
     experiment = experiment_of(store.load(workdir))
     for go_on in (lambda: run(experiment, workdir), lambda: attack(workdir, ["norm"])):
-        with pytest.raises(
-            UserError, match="^(?!.*contract).*of the plugin mine, which is not in use"
-        ):
+        with pytest.raises(UserError, match="^(?!.*contract).*the plugin mine.* is not in use"):
             go_on()
 
     changed = "was made with another file of the plugin mine"

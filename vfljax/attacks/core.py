@@ -188,10 +188,10 @@ class AttackRow:
     Calling a row calls its factory.
     """
 
-    factory: Callable[..., Attack]
+    factory: Callable[..., Attack] | None
     """``factory(bottoms, num_classes, *, static options) -> Attack``, of the attackers' ``Bottoms`` and
     the number of classes C. It raises ValueError for a bad option, in one line that names the value and the
-    remedy."""
+    remedy. None: the row is the stored description of a plugin that is not in use, and cannot be run."""
 
     published_steps: int = 0
     """Optimizer steps of the published attack, 0 where it trains nothing."""
@@ -230,7 +230,12 @@ class AttackRow:
     origin: Origin | None = None
     """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""
 
+    stored_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """The options and defaults that a sweep has stored of a row without a factory."""
+
     def __call__(self, bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
+        if self.factory is None:
+            raise errors.not_in_use(self.origin.plugin if self.origin else "")
         if num_classes == 1 and self.not_for_numbers:
             raise ValueError(f"not for labels that are numbers: {self.not_for_numbers}.")
         return self.factory(bottoms, num_classes, **options)
@@ -238,6 +243,8 @@ class AttackRow:
     @property
     def options(self) -> dict[str, Any]:
         """The static options of the factory (its keyword-only parameters) and their defaults."""
+        if self.factory is None:
+            return dict(self.stored_options)
         parameters = inspect.signature(self.factory).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 

@@ -25,7 +25,7 @@ from vfljax.auditing.wires_config import config_of
 from vfljax.auditing.wires_request import CLAIMED, NOBODY, Recorded, Utilities, WireRequest
 from vfljax.auditing.wires_trials import write
 from vfljax.datasets.wire_checks import checked_wire
-from vfljax.defenses import Remarks
+from vfljax.defenses.rows import no_remarks
 from vfljax.errors import UserError, argument, user_path
 from vfljax.launching import running
 from vfljax.launching.work import May, anything
@@ -97,7 +97,7 @@ def attack(
     found = checked(request)
     for method, name in request.chains.items():
         known_by = {kind: request.known_by.get(method, NOBODY) for kind in (SPLIT, NO_SPLIT)}
-        remarks = request.remarks.get(method, Remarks())
+        remarks = request.remarks.get(method, no_remarks)
         row = plugins.recorded(request.methods[method][0].knobs, known_by, remarks)
         defenses.TABLE[name] = row
     _refuse_fewer(request, workdir)

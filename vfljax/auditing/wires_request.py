@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vfljax.auditing import suite
-from vfljax.defenses import Knower, Remarks
-from vfljax.defenses.rows import LEARNS, private_remarks
+from vfljax.defenses import Knower
+from vfljax.defenses.rows import LEARNS, Remark, private_remarks
 from vfljax.report.words import NONE
 from vfljax.sweep.grid import knobs_of
 
@@ -52,7 +52,7 @@ class WireRequest(NamedTuple):
     observed: bool = False
     # by method, the attacks that take its defense into account, by default none, and what a report remarks
     known_by: Mapping[str, tuple[Knower, ...]] = {}
-    remarks: Mapping[str, Remarks] = {}
+    remarks: Mapping[str, Remark] = {}
     fields: Mapping[str, Any] = {}  # of the sweep's config, in place of those of ``config_of``
     data: Mapping[str, Any] = {}  # likewise of the header's ``data``
 

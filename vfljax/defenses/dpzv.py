@@ -156,18 +156,19 @@ def dpzv(
     return core.Defense(link=Link(send, respond, seen))
 
 
-def _bound(
-    knobs: Mapping[str, float], options: Mapping[str, Any], prior: Array | HostArray
-) -> tuple[str, str]:
+READ = (
+    "DPZV keeps (ε, δ)-label-DP of the answers in a run, one number a batch. No gradient of a row is sent. "
+    "Attacks on gradients read the party's own estimates: the answer times the move of the row's embedding."
+)
+
+
+def _remarks(knobs: Mapping[str, float], options: Mapping[str, Any], prior: HostArray) -> Remarks:
     del options, prior
-    if np.isinf(knobs["epsilon"]):
-        return "no bound", "not stated"
-    return f"{np.exp(knobs['epsilon']):.3g}, but for δ = {knobs['delta']:g}", "not stated"
-
-
-def _claimed(knobs: Mapping[str, float], options: Mapping[str, Any]) -> tuple[float, float] | None:
-    del options
-    return None if np.isinf(knobs["epsilon"]) else (knobs["epsilon"], knobs["delta"])
+    epsilon, delta = knobs["epsilon"], knobs["delta"]
+    if np.isinf(epsilon):
+        return Remarks(("no bound", "not stated"), bound_sentence=READ)
+    odds = f"{np.exp(epsilon):.3g}, but for δ = {delta:g}"
+    return Remarks((odds, "not stated"), approximate=(epsilon, delta), bound_sentence=READ)
 
 
 ROW = DefenseRow(
@@ -179,13 +180,5 @@ ROW = DefenseRow(
         "split": (*AVERAGING, Knower("passive")),
     },
     strengths=Strengths("epsilon", (100.0, 30.0, 10.0, 3.0, 1.0)),
-    remarks=Remarks(
-        bound=_bound,
-        approximate=_claimed,
-        bound_sentence=lambda options: (
-            "DPZV keeps (ε, δ)-label-DP of the answers in a run, one number a batch. No gradient of a row is "
-            "sent. Attacks on gradients read the party's own estimates: the answer times the move of the row's "
-            "embedding."
-        ),
-    ),
+    remarks=_remarks,
 )

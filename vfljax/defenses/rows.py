@@ -14,19 +14,28 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vfljax.defenses.core import Defense
-from vfljax.types import Array, AttackIdentity, HostArray, Origin, Spec
+from vfljax.errors import not_in_use
+from vfljax.types import AttackIdentity, HostArray, Origin, Spec
 
 
 def prior_of(balance: Iterable[int]) -> HostArray:
     """The classes' shares [C], which ``Remarks.bound`` takes, from their numbers of rows ``balance`` [C]."""
     counts = np.asarray(list(balance), float)
     return np.asarray(counts / counts.sum(), np.float32)
+
+
+def plain_option(value: Any) -> Any:
+    """Returns an option's value as a JSON value, or its ``repr`` if JSON has no such type."""
+    if isinstance(value, tuple):
+        return [plain_option(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
 
 
 class Knower(NamedTuple):
@@ -61,43 +70,44 @@ READING = (
 can then be read directly too, alone or beside the attacker's own logits."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Remarks:
-    """What a report remarks on a defense beyond its figures. By default that is nothing.
+class Remarks(NamedTuple):
+    """What a report remarks on a defense at some knobs and options, beyond its figures. By default that is
+    nothing."""
 
-    The functions are pure. They run on the host, with concrete knobs and options of the defense
-    (see the top of this file), once for each point of a sweep.
-    """
+    bound: tuple[str, str] | None = None
+    """What the defense guarantees, as the texts of two table cells; None for a defense without a formal
+    guarantee. The first is the factor by which an attacker's posterior odds of two labels may exceed its
+    prior odds. The second is the probability that the best guess from what the defense reveals of a label is
+    right."""
 
-    bound: Callable[
-        [Mapping[str, float], Mapping[str, Any], Array | HostArray], tuple[str, str] | None
-    ] = lambda knobs, options, prior: None
-    """``bound(knobs, options, prior)``: what the defense guarantees at these knobs, as the texts of
-    two table cells; None for a defense without a formal guarantee. The first is the factor by which
-    an attacker's posterior odds of two labels may exceed its prior odds. The second is the
-    probability that the best guess from what the defense reveals of a label is right. ``prior`` [C]
-    holds the classes' shares of the rows and sums to 1."""
+    epsilon: float | None = None
+    """The ε of the label differential privacy that a whole run keeps; None without that guarantee."""
 
-    epsilon: Callable[[Mapping[str, float], Mapping[str, Any]], float | None] = (
-        lambda knobs, options: None
-    )
-    """``epsilon(knobs, options)``: the ε of the label differential privacy that a whole run keeps at these
-    knobs; None for a defense without that guarantee."""
+    approximate: tuple[float, float] | None = None
+    """(ε, δ) of the approximate label differential privacy that a whole run keeps, with δ above 0; None without
+    it. Canaries and accuracies are compared with ``epsilon`` alone, because their limits are those of δ = 0."""
 
-    approximate: Callable[[Mapping[str, float], Mapping[str, Any]], tuple[float, float] | None] = (
-        lambda knobs, options: None
-    )
-    """``approximate(knobs, options)``: (ε, δ) of the approximate label differential privacy that a whole run
-    keeps at these knobs, with δ above 0; None for a defense without it. Canaries and accuracies are compared
-    with ``epsilon`` alone, because their limits are those of δ = 0."""
+    bound_sentence: str = ""
+    """How ``bound`` is to be read; "" where nothing is guaranteed. A report prints it once, whatever the number
+    of points."""
 
-    bound_sentence: Callable[[Mapping[str, Any]], str] = lambda options: ""
-    """``bound_sentence(options)``: how ``bound`` is to be read; "" where nothing is guaranteed. A
-    report prints it once, whatever the number of points."""
+    knob_labels: Mapping[str, str] = MappingProxyType({})
+    """What the label of a point calls a knob, by the knob's name, where that name would promise something that
+    the options do not keep. Other knobs are called by their names."""
 
-    knob_label: Callable[[str, Mapping[str, Any]], str] = lambda knob, options: knob
-    """``knob_label(knob, options)``: what the label of a point calls a knob. It differs from the
-    knob's name where that name would promise something the options do not keep."""
+
+Remark = Callable[[Mapping[str, float], Mapping[str, Any], HostArray], Remarks]
+"""``(knobs, options, prior) -> remarks`` of a defense. ``prior`` [C] holds the classes' shares of the rows and
+sums to 1. It is pure, and runs on the host, with concrete knobs and options, for each point of a sweep."""
+
+EVEN: HostArray = np.full(2, 0.5, np.float32)
+"""The prior of remarks whose ``bound`` is not read."""
+
+
+def no_remarks(knobs: Mapping[str, float], options: Mapping[str, Any], prior: HostArray) -> Remarks:
+    """Returns no remarks."""
+    del knobs, options, prior
+    return Remarks()
 
 
 LEARNS = (
@@ -112,29 +122,25 @@ def private_remarks(
     guess: Callable[[float, Mapping[str, Any], Any], str],
     sentence: str,
     unbound: str = "",
-) -> Remarks:
-    """The remarks of a defense whose knob epsilon is that of label differential privacy.
+) -> Remark:
+    """Returns the function of remarks of a defense whose knob epsilon is that of label differential privacy.
 
     If ``promised(options)`` is False, nothing is guaranteed: both cells of ``Remarks.bound`` are ``unbound``,
     if any, and the label of a point calls the knob "strength". Otherwise the cells are e^epsilon and
     ``guess(epsilon, options, prior)``, and ``sentence`` says how to read them.
     """
 
-    def bound(knobs: Mapping[str, float], options: Mapping[str, Any], prior: Any) -> Any:
+    def remarks(
+        knobs: Mapping[str, float], options: Mapping[str, Any], prior: HostArray
+    ) -> Remarks:
         if not promised(options):
-            return (unbound, unbound) if unbound else None
-        epsilon = knobs["epsilon"]
+            bound = (unbound, unbound) if unbound else None
+            return Remarks(bound, knob_labels={"epsilon": "strength"})
+        epsilon = float(knobs["epsilon"])
         odds = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
-        return odds, guess(epsilon, options, prior)
+        return Remarks((odds, guess(epsilon, options, prior)), epsilon, bound_sentence=sentence)
 
-    return Remarks(
-        bound=bound,
-        epsilon=lambda knobs, options: float(knobs["epsilon"]) if promised(options) else None,
-        bound_sentence=lambda options: sentence if promised(options) else "",
-        knob_label=lambda knob, options: (
-            "strength" if knob == "epsilon" and not promised(options) else knob
-        ),
-    )
+    return remarks
 
 
 class Strengths(NamedTuple):
@@ -159,9 +165,10 @@ class Strengths(NamedTuple):
 class DefenseRow:
     """One row of ``vfljax.defenses.TABLE``. Calling the row calls its factory."""
 
-    factory: Callable[..., Defense]
+    factory: Callable[..., Defense] | None
     """``factory(*knobs, **options) -> Defense``. Its positional parameters are the knobs, numbers
-    that may be traced, and its keyword-only parameters are the options, static."""
+    that may be traced, and its keyword-only parameters are the options, static. None: the row is the stored
+    description of a plugin that is not in use, with which nothing can be trained."""
 
     example: Mapping[str, float]
     """Knob values at which the defense does something; benchmarks and contract tests use them."""
@@ -198,13 +205,36 @@ class DefenseRow:
     strengths: Strengths | None = None
     """Where a search for a strength begins; None for a defense that has no strength."""
 
-    remarks: Remarks = Remarks()
+    remarks: Remark = no_remarks
+    """What a report remarks on the defense. Whoever reads them calls ``remarked``."""
 
     origin: Origin | None = None
     """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""
 
+    parameters: tuple[inspect.Parameter, ...] | None = None
+    """The knobs and options of a row without a factory that names them: of a plugin that is not in use, and of
+    a recorded defense. None: those of the factory."""
+
+    stored: Sequence[Mapping[str, Any]] | None = None
+    """Remarks that a sweep has stored, each with its knobs and options. ``remarks`` is then not read."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Defense:
+        if self.factory is None:
+            raise not_in_use(self.origin.plugin if self.origin else "")
         return self.factory(*args, **kwargs)
+
+    def remarked(
+        self, knobs: Mapping[str, float], options: Mapping[str, Any] = {}, prior: HostArray = EVEN
+    ) -> Remarks:
+        """Returns what a report remarks on the defense at these knobs and options: what a sweep has stored of
+        them, if it has, whose ``bound`` is for the classes of that sweep. ``prior`` [C] is of ``Remark``."""
+        if self.stored is None:
+            return self.remarks(knobs, options, prior)
+        place = dict(knobs), {name: plain_option(value) for name, value in options.items()}
+        for of in self.stored:
+            if (of["knobs"], of["options"]) == place:
+                return Remarks(**{name: of[name] for name in Remarks._fields})
+        return Remarks()
 
     @property
     def knobs(self) -> dict[str, inspect.Parameter]:
@@ -231,6 +261,9 @@ class DefenseRow:
         return value >= first if strengths.values[0] < strengths.values[-1] else value <= first
 
     def _parameters(self) -> Iterable[tuple[str, inspect.Parameter]]:
+        if self.parameters is not None:
+            return ((p.name, p) for p in self.parameters)
+        assert self.factory is not None
         return inspect.signature(self.factory).parameters.items()
 
     def knobs_and_options(

@@ -6,8 +6,9 @@ tables, under the names of the module and of the row: ``shuffle = DefenseRow(...
 are, and ``vfljax.testing.check("mine:shuffle")`` checks that it keeps the contract.
 
 A stored sweep has descriptions of the plugins' rows with which it was made, their version, and the SHA-256 of
-their files. Reading and reporting the sweep use the descriptions and import nothing (``stand_in``). Training
-or attacking needs the same file again (``required``).
+their files. Reading and reporting the sweep use the descriptions and import nothing (``stand_in``): a report
+prints the texts that are stored. Training or attacking needs the same file again, by its SHA-256
+(``required``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,6 @@ from vfljax.plugins.described import (
     required,
     stand_in,
 )
-from vfljax.plugins.use import Plugin, use
+from vfljax.plugins.use import use
 
-__all__ = ["Plugin", "use"]
+__all__ = ["use"]

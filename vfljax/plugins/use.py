@@ -10,7 +10,7 @@ import inspect
 import pathlib
 import sys
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
@@ -27,16 +27,7 @@ def all_rows() -> dict[str, Row]:
     return {**defenses.TABLE, **attacks.TABLE}
 
 
-class Plugin(NamedTuple):
-    """A module whose rows are in the tables."""
-
-    name: str
-    version: str
-    sha256: str
-    rows: tuple[str, ...]  # their names in the tables, "mine:shuffle"
-
-
-def use(source: str | pathlib.Path) -> Plugin:
+def use(source: str | pathlib.Path) -> dict[str, Row]:
     """Imports a module and adds its rows to the tables of defenses and attacks.
 
     Args:
@@ -44,7 +35,8 @@ def use(source: str | pathlib.Path) -> Plugin:
         it is the first part of the rows' names.
 
     Returns:
-      The plugin. Using the same file again changes nothing.
+      Its rows by their names in the tables, such as "mine:shuffle". The ``origin`` of each has the plugin's
+      version and SHA-256. Using the same file again changes nothing.
 
     Raises:
       UserError: for a module that is not found or raises, one without rows, a row whose factory cannot be
@@ -52,16 +44,18 @@ def use(source: str | pathlib.Path) -> Plugin:
     """
     name, path = _found(str(source))
     sha256 = _digest(path)
-    origins = {row: entry.origin for row, entry in all_rows().items()}
-    present = {row: o for row, o in origins.items() if o and o.loaded and o.plugin == name}
+    present = {
+        row_name: row
+        for row_name, row in all_rows().items()
+        if row.factory is not None and row.origin is not None and row.origin.plugin == name
+    }
     if present:
-        origin = next(iter(present.values()))
-        if origin.sha256 != sha256:
+        if any(row.origin and row.origin.sha256 != sha256 for row in present.values()):
             raise UserError(
                 f"the plugin {name} ({short_path(path)}) has changed since this process imported it: restart "
                 "Python, which keeps compiled programs; if it is another file of that name, rename it."
             )
-        return Plugin(name, origin.version, origin.sha256, tuple(present))
+        return present
     module = _imported(name, path)
     origin = Origin(name, str(getattr(module, "__version__", "")), sha256)
     rows = {
@@ -82,7 +76,7 @@ def use(source: str | pathlib.Path) -> Plugin:
             raise UserError(f"{row_name}: {error}.") from error
     for row_name, row in rows.items():
         table_with(row)[row_name] = row
-    return Plugin(name, origin.version, sha256, tuple(rows))
+    return rows
 
 
 def _found(source: str) -> tuple[str, pathlib.Path]:
@@ -150,7 +144,7 @@ def table_with(row: Row) -> dict[str, Any]:
 
 def _check_row(name: str, row: Row) -> None:
     """Refuses a row that cannot be called, planned or described. The contract checks what the row does."""
-    if not callable(row.factory):
+    if row.factory is None or not callable(row.factory):
         raise UserError(f"{name}: its factory is a {type(row.factory).__name__}: give a function.")
     for p in inspect.signature(row.factory).parameters.values():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):

@@ -74,13 +74,11 @@ def guarantees(judged: Judged) -> pd.DataFrame:
     """
     prior, found = prior_of(judged.sweep.header["data"]["balance"]), []
     for of in members(points_of(judged.trials).sort_index()):
-        remarks = defenses.TABLE[of.defense].remarks
-        bound = remarks.bound(of.knobs, of.options, prior)
-        epsilon = remarks.epsilon(of.knobs, of.options)
-        if bound is not None or epsilon is not None:
-            claim = math.nan if epsilon is None else epsilon
+        remarks = defenses.TABLE[of.defense].remarked(of.knobs, of.options, prior)
+        if remarks.bound is not None or remarks.epsilon is not None:
+            claim = math.nan if remarks.epsilon is None else remarks.epsilon
             place = of.configuration, of.label, of.defense
-            found.append((*place, *(bound or (NONE, NONE)), claim))
+            found.append((*place, *(remarks.bound or (NONE, NONE)), claim))
     names = ["configuration", "label", "defense", "odds", "guess", "epsilon"]
     return pd.DataFrame(found, columns=names)
 

@@ -50,14 +50,15 @@ def with_columns(verdicts: pd.DataFrame, frames: Frames, published: bool = True)
     points = points_of(frames.trials)
     every = [*members(points)]
     faint = {of.configuration for of in every if defenses.TABLE[of.defense].faint(of.knobs)}
-    claims = [defenses.TABLE[of.defense].remarks.epsilon(of.knobs, of.options) for of in every]
+    remarks = [defenses.TABLE[of.defense].remarked(of.knobs, of.options) for of in every]
+    claims = [of.epsilon for of in remarks]
     claimed = pd.Series(claims, [of.configuration for of in every], float).groupby(level=0).min()
     about = points[["label"]].assign(
         faint=points.index.isin([*faint]), **{"epsilon claimed": claimed}
     )
     about[["approximate epsilon", "approximate delta"]] = math.nan
-    for of in every:
-        if pair := defenses.TABLE[of.defense].remarks.approximate(of.knobs, of.options):
+    for of, said in zip(every, remarks, strict=True):
+        if pair := said.approximate:
             about.loc[of.configuration, ["approximate epsilon", "approximate delta"]] = pair
     out = verdicts.join(about, on="configuration")
     out = out.join(_known_by(out, frames))

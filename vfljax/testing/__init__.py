@@ -158,14 +158,14 @@ def check_plugins(
     """
     for name, pairs in points.items():
         row = defenses.TABLE[name]
-        if row.origin is None or not row.origin.loaded:
+        if row.origin is None or row.factory is None:
             continue  # ``plugins.required`` refuses rows whose plugin is not at hand
         distinct = {repr(dict(options)): options for _, options in pairs}
         for options, kind in itertools.product(distinct.values(), row.known_by):
             of_defenses.slots(of_defenses.TestedDefense(name, options, 2), kind == SPLIT)
     for name, variants in requests.items():
         row = attacks.TABLE[name]
-        for options in variants if row.origin is not None and row.origin.loaded else ():
+        for options in variants if row.origin is not None and row.factory is not None else ():
             classes = of_attacks.classes_of(name, options)[-1:]
             for promise in (of_attacks.SHAPES, of_attacks.DECLARED):
                 check_attack(name, promise, options=options, classes=classes)
