@@ -5,6 +5,7 @@ import dataclasses
 import json
 
 import jax
+import numpy as np
 import pytest
 
 from analysis.benchmark import (
@@ -13,6 +14,7 @@ from analysis.benchmark import (
     command,
     convolutions,
     defense_cost,
+    draws,
     gpu,
     grid_speed,
     measuring,
@@ -165,3 +167,24 @@ def test_the_effort_of_attacks_is_a_row_for_each_program_and_level(capsys):
     rows = table_rows(capsys.readouterr().out)
     assert [(row[0], row[4]) for row in rows[:2]] == [("direct", "0"), ("direct", "full")]
     assert all(float(row[5]) > 0 for row in rows)
+
+
+@pytest.mark.slow
+def test_draws_of_known_labels_are_compared_on_the_same_exchanges(tmp_path):
+    exchanges, tables = tmp_path / "x.npz", [tmp_path / f"{k}.csv" for k in range(3)]
+    draws.save(str(FIXTURE), str(exchanges))
+    for table, ridge in zip(tables, (1, 1, 1e6), strict=True):
+        draws.measure(
+            str(exchanges), "probe", str(table), options={"ridge": ridge}, known=20, draws=2
+        )
+    same, other = (draws.compared(str(tables[0]), str(table)) for table in tables[1:])
+    assert (same["moves"] == 0).all()
+    assert (other["moves"] != 0).any()
+    arrays = np.load(exchanges)
+    labels = arrays["0.labels"]
+    known = draws.known_draws(labels, 20, 2, 0)
+    assert (known.labels[:, 20:] == -1).all()
+    classes = labels.max() + 1
+    for rows in known.rows:
+        assert (np.sort(rows) == np.arange(len(labels))).all()
+        assert (np.bincount(labels[rows[:classes]], minlength=classes) == 1).all()
