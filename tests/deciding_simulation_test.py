@@ -58,15 +58,12 @@ def test_not_to_federate_is_right_where_the_truth_gains_nothing(monkeypatch):
     rng = np.random.default_rng(0)
     monkeypatch.setattr("tests.report.made.WOBBLE", rng.normal(0, 0.004, 3 * SEEDS))
     monkeypatch.setattr(deciding, "TRUTH", 5)
+    monkeypatch.setattr(deciding, "RULES", ("explored",))
     for gain, outcome in ((-0.01, "right"), (0.03, "wrong")):
         truth = [0.8 + gain] * 5  # of seeds that the decision does not see
         utility = {"test_utility": truth + [0.79] * 10, "validation_utility": 0.8}
         frames = made(BARE | utility, PROTECTS | utility, seeds=3 * SEEDS).frames
-        (found,) = [
-            of
-            for of in deciding.outcomes(frames, 1, np.random.default_rng(0))
-            if of["rule"] == "explored"
-        ]
+        (found,) = deciding.outcomes(frames, 1, np.random.default_rng(0))
         assert (found["answer"], found["outcome"]) == (Answer.NO_GAIN.value, outcome)
 
 

@@ -15,7 +15,6 @@ from vfljax.attacks import learners
 from vfljax.attacks.direct import direct
 from vfljax.attacks.posterior import bins_mean, laplace_mean
 from vfljax.attacks.softmax import least_squares
-from vfljax.federation import protocol
 from vfljax.testing import exchanges, of_attacks
 from vfljax.types import NO_SPLIT
 
@@ -173,7 +172,7 @@ def test_the_protocol_sends_what_the_direct_attack_reads(huber):
     spec = harness.make_spec(1, passive=1, label_features=False, split=False, huber=huber)
     state = harness.make_state(spec, harness.make_hparams(spec))
     batch = harness.make_batch(spec, 0)
-    _, exchange, metrics = protocol.make_step(spec)(state, batch, harness.make_hparams(spec))
+    _, exchange, metrics = harness.jitted_step(spec)(state, batch, harness.make_hparams(spec))
     f, y = np.asarray(exchange.embeddings[0])[:, 0], np.asarray(batch.labels)
     residual = -np.asarray(exchange.gradients[0])[:, 0] * len(y) / 2
     clipped = np.clip(y - f, -huber, huber) if huber else y - f

@@ -130,14 +130,17 @@ def test_plain_gradients_show_all_labels_unless_these_are_randomized(finished):
     assert {*sweep.leaks()["attack"]} == {"direct", "cohabitation", "node_spreading"}
 
 
-def test_numbers_are_audited_with_plain_gradients_and_with_encrypted_ones(tmp_path):
+def test_numbers_are_audited_with_plain_gradients_and_with_encrypted_ones(tmp_path, monkeypatch):
     """Plain ones are the labels but for their mean; nodes alone read less, and noise costs R²."""
     given, rng = values(), np.random.default_rng(3)
     amount = np.array(given["pay"]) + 0.3 * rng.normal(size=ROWS)
     written(tmp_path / "t.csv", given | {"y": np.round(50 + 10 * amount, 2).tolist()})
     grid = {"label_dp": {"epsilon": 1.0}}
-    numbers = {"task": "regression", "seeds": 1}
-    plain = again(tmp_path, grid, label_range=(20.0, 80.0), **numbers)
+    numbers, every = {"task": "regression", "seeds": 1}, suite.TREES["regression"]
+    of_gradients = {name: every[name] for name in ("direct", "posterior")}
+    with monkeypatch.context() as patch:  # what reads nodes is run on them alone
+        patch.setitem(suite.TREES, "regression", of_gradients)
+        plain = again(tmp_path, grid, label_range=(20.0, 80.0), **numbers)
     leaks = plain.attack_rows("direct").groupby("method")["leak"].max()
     assert leaks["undefended"] == 1
     assert leaks["label_dp"] < 0.9

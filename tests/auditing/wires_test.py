@@ -164,7 +164,8 @@ def test_methods_are_told_apart_and_their_knobs_are_columns(tmp_path, monkeypatc
         defenses.TABLE.pop(f"wire:{name}")
 
 
-def test_a_claimed_epsilon_is_audited_without_a_change_of_labels(tmp_path):
+def test_a_claimed_epsilon_is_audited_without_a_change_of_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "report", lambda folder: "")
     random, rows = np.random.default_rng(0), 600
     labels = np.arange(rows) % 2
     run = {"party0_columns": random.normal(size=(rows, 3)), "labels": labels}
@@ -303,8 +304,9 @@ def test_nodes_of_trees_are_read_without_gradients_and_gradients_by_their_sign(
     g = (
         np.where(labels, -0.5, 0.5)[None, :, None] * (np.arange(6) > 1)[:, None, None]
     )  # two rounds alone
+    names["attacks"] = ("direct",)
     plain = vfljax.attack_wire(wire | {"party0_gradients": g}, tmp_path / "plain", **names)
-    assert plain.leaks().set_index("label")["leak"].filter(like="direct").tolist() == [1, 1]
+    assert plain.leaks()["leak"].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

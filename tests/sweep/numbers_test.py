@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests import harness
 from tests.sweeps import report_of, train
 from vfljax.errors import UserError
 from vfljax.federation import training
@@ -103,6 +104,7 @@ def test_label_dp_reads_labels_in_their_own_unit():
     weights = initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
     start = training.make_start(group.spec)
 
+    @harness.quick_jit
     def randomized(table):
         return start(member, table, weights).state.defense["label_dp"]["labels"]
 
@@ -115,6 +117,7 @@ def test_label_dp_of_numbers_is_one_program_whose_epsilon_the_report_has(tmp_pat
     """Undefended is a point of the same program, at an infinite epsilon."""
     points = {"epsilon": (0.1, 8.0, np.inf), "mechanism": "laplace"}
     config = changed(**RANGE) | {"seeds": 1, "grid": {"dp": {"label_dp": points}, "undefended": {}}}
+    config |= {"attacks": {"direct": {"own": True}}}
     stored = train(tmp_path, config)
     trials = stored.results.to_pandas().set_index("label_dp.epsilon")
     assert trials.loc[0.1, "test_r2"] < trials.loc[8.0, "test_r2"] < trials.loc[np.inf, "test_r2"]
@@ -122,8 +125,7 @@ def test_label_dp_of_numbers_is_one_program_whose_epsilon_the_report_has(tmp_pat
     assert trials.loc[np.inf, "test_r2"] == pytest.approx(bare["test_r2"], abs=1e-5)
     assert len(bare["train_r2"]) == 3
     attacks = stored.attacks.to_pandas()
-    of_trial = attacks[attacks["attack"] == "direct"].groupby("trial")["leak"].max()
-    leaks = of_trial[trials["trial"]].set_axis(trials.index)
+    leaks = attacks.set_index("trial")["leak"][trials["trial"]].set_axis(trials.index)
     assert leaks[0.1] < 0.6 < leaks[np.inf]
     page = report_of(tmp_path)
     assert "posterior odds at most" in page

@@ -104,14 +104,15 @@ def test_figures_of_sure_rows_do_not_depend_on_the_labels_unit():
 def test_scores_without_a_direction_are_turned_and_rows_without_a_guess_are_in_the_middle():
     scores, labels, weights = drawn(50, 3)
     task, scores = tasks.of(1), scores[:, None]
-    upright, turned = (task.names(sign * scores, labels, weights) for sign in (1, -1))
+    leak, names = (harness.quick_jit(f) for f in (task.leak, task.names))
+    upright, turned = (names(sign * scores, labels, weights) for sign in (1, -1))
     assert (upright.tolist(), turned.tolist()) == ([0], [1])
     np.testing.assert_allclose(
-        task.leak(-scores, turned, labels, weights), task.leak(scores, upright, labels, weights)
+        leak(-scores, turned, labels, weights), leak(scores, upright, labels, weights)
     )
     np.testing.assert_array_equal(task.named(-scores, turned), scores)
     missing = jnp.full_like(scores, jnp.nan)
-    assert task.leak(missing, upright, labels, weights) == 0.5
+    assert leak(missing, upright, labels, weights) == 0.5
 
 
 def test_the_losses_of_numbers():
