@@ -134,6 +134,7 @@ def _digits(precision):
             "direct": {"rule": ("first_negative", "most_negative", "least_negative")},
             "probe": {"known": 40},
             "similarity": {"known": 40},
+            "spreading": {"known": 40},
         },
         "execution": {"width": 0, "shard_seconds": 20.0},
     }
