@@ -20,8 +20,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from vfljax import store
+from vfljax.report.epsilon_lower_bounds import (
+    Guesses,
+    epsilon_at_least,
+    strongest_guesses,
+    told_by_columns,
+)
 from vfljax.report.frames import read_frames
-from vfljax.report.lower_limits import Guesses, epsilon_at_least, strongest_guesses, told_by_columns
 
 CLAIMED = 1.0  # configs/canaries.py
 LEVELS = (0.95, 0.999)
@@ -33,7 +38,7 @@ HEADER = (
 
 
 def limits(runs: Sequence[Guesses], level: float) -> str:
-    """The lower limits of some runs, whose labels are coins, as text: the mean, the most, and those above."""
+    """The lower bounds of some runs, whose labels are coins, as text: the mean, the most, and those above."""
     values = np.array([epsilon_at_least(run.guessed, run.right, level) for run in runs])
     return f"{values.mean():.2f}, {values.max():.2f}, {np.sum(values > CLAIMED)}"
 

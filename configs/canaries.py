@@ -4,7 +4,7 @@
     python -m analysis.canaries runs/canaries
 
 Synthetic rows of two classes, of which the passive party owns one column of 32. Half of the 2,000 training rows
-are canaries: utility does not matter here, and more canaries give a higher lower limit. Twenty seeds, twenty
+are canaries: utility does not matter here, and more canaries give a higher lower bound. Twenty seeds, twenty
 epochs. ``*_each_step`` draw noise of epsilon = 1 in every step, and spend it twenty times:
 analysis/results/canaries/README.md says what the canaries show of it.
 """

@@ -11,8 +11,8 @@ from analysis import canaries, deviations, knowers, precision
 from tests.report.made import made
 from vfljax import config as config_file
 from vfljax import store
+from vfljax.report.epsilon_lower_bounds import Guesses, epsilon_at_least
 from vfljax.report.frames import read_frames
-from vfljax.report.lower_limits import Guesses, epsilon_at_least
 from vfljax.store import header
 
 

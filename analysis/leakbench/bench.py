@@ -43,7 +43,7 @@ from vfljax.auditing import suite
 from vfljax.config import Goal
 from vfljax.errors import UserError
 from vfljax.launching import running
-from vfljax.report import lower_limits
+from vfljax.report import epsilon_lower_bounds
 from vfljax.report.costs import costs
 from vfljax.report.frames import read_frames
 from vfljax.report.judged_sweep import Judged
@@ -133,7 +133,7 @@ class Bench(NamedTuple):
                 train = sweeps[federation].header["data"]["train"]
                 planted = {"grid": claiming, "canaries": min(suite.CANARIES, train // 5)}
                 planted |= {"seeds": 1, "known_draws": 1}
-                self.sweep(f"{federation}/{lower_limits.FOLDER}", fields | planted)
+                self.sweep(f"{federation}/{epsilon_lower_bounds.FOLDER}", fields | planted)
         header, hashes, out = sweeps["split"].header, tuning.plugins, []
         for entry in entries:
             if refused[entry.name]:
@@ -223,7 +223,7 @@ def _scores(
         judged = board.judged(sweeps[board.federation], method, counted)
         of_method = judged.trials[judged.trials["method"] == method]
         members = sorted(set(of_method["configuration"]))
-        limits = lower_limits.lower_limits(judged)
+        limits = epsilon_lower_bounds.epsilon_lower_bounds(judged)
         leading = judged.leading[judged.leading["panel"] == board.federation]
         verdicts = {v["configuration"]: v for v in leading.to_dict("records")}
         for gain in GAINS:
@@ -245,7 +245,7 @@ def _scores(
 def _score(
     board: Board, gain: float, verdict: Mapping[str, Any], judged: Judged, epsilon: float
 ) -> Score:
-    """Returns the score of a strength; ``epsilon`` is the lower limit that its canaries show."""
+    """Returns the score of a strength; ``epsilon`` is the lower bound that its canaries show."""
     of_point = judged.rows[judged.rows["configuration"] == verdict["configuration"]]
     if verdict["leader"] == LOCAL_ONLY_LEADER:
         learners = judged.rows[judged.rows["role"] == "learner"]
@@ -310,7 +310,7 @@ def _flags(
       verdict: of the strength.
       of_point: the rows of attacks on it.
       judged: the sweep.
-      epsilon: the lower limit that its canaries show.
+      epsilon: the lower bound that its canaries show.
     """
     number, panel = verdict["configuration"], verdict["panel"]
     trials = judged.trials[judged.trials["configuration"] == number]

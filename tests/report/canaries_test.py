@@ -16,7 +16,7 @@ from vfljax import datasets
 from vfljax.datasets.splits import split_rows
 from vfljax.errors import UserError
 from vfljax.report import guarantees
-from vfljax.report.lower_limits import strongest_guesses
+from vfljax.report.epsilon_lower_bounds import strongest_guesses
 from vfljax.report.sweep_answers import judge_sweep
 from vfljax.sweep.canaries import GUESSED_PERCENTS, HALVES, PREFIX, coins, guess_figures
 from vfljax.sweep.known import known_error, split_arrays
@@ -149,7 +149,7 @@ def test_noise_at_every_step_is_found_and_an_audit_has_the_limits_beside_it(tmp_
         **{"training.epochs": 12, "training.batch_size": 40},
     )
     sweep = train(tmp_path / "w", {**config, "canaries": 300})
-    limits = guarantees.lower_limits(judge_sweep(sweep.workdir))
+    limits = guarantees.epsilon_lower_bounds(judge_sweep(sweep.workdir))
     intact, broken = (limits[number].epsilon() for number in (0, 1))
     assert intact <= 1 < 1.5 < broken
     lines = {cells[0]: cells for cells in script.table(sweep.workdir)}
@@ -157,6 +157,6 @@ def test_noise_at_every_step_is_found_and_an_audit_has_the_limits_beside_it(tmp_
     assert "300 training rows of each seed are canaries" in report_of(sweep.workdir)
     grid = {"intact": config["grid"]["intact"], "other": {"grad_perturb": {"epsilon": 2.0}}}
     audited = train(tmp_path / "audit", {**config, "grid": grid})
-    assert not guarantees.lower_limits(judge_sweep(audited.workdir))
+    assert not guarantees.epsilon_lower_bounds(judge_sweep(audited.workdir))
     shutil.copytree(sweep.workdir, audited.workdir / "canaries")
-    assert guarantees.lower_limits(judge_sweep(audited.workdir)) == {0: limits[0]}
+    assert guarantees.epsilon_lower_bounds(judge_sweep(audited.workdir)) == {0: limits[0]}

@@ -11,7 +11,7 @@ from tests.reference import label_dp as twin
 from tests.report.made import BARE, CONFIG, NAN, PROTECTS, made
 from vfljax import defenses
 from vfljax.report import guarantees
-from vfljax.report.lower_limits import Guesses
+from vfljax.report.epsilon_lower_bounds import Guesses
 from vfljax.sweep.grid import parse
 
 ACCURACY = "test_oriented_accuracy"
@@ -146,7 +146,7 @@ def test_a_line_is_crossed_if_a_binomial_of_one_runs_rows_rules_it_out(monkeypat
 @pytest.mark.parametrize(("right", "text", "warned"), [(250, "0.00", 0), (450, "1.95", 1)])
 def test_guesses_of_canaries_are_beside_what_is_claimed(right, text, warned, monkeypatch):
     found = {1: Guesses("split", "direct/votes", 500, right)}
-    monkeypatch.setattr(guarantees, "lower_limits", lambda _: found)
+    monkeypatch.setattr(guarantees, "epsilon_lower_bounds", lambda _: found)
     judged = claiming((1.0,))
     (cell,) = guarantees.bound_table(judged)["ε at least (95 %), from canaries"]
     assert cell == f"{text} (direct/votes: {right} of 500)"

@@ -1,4 +1,4 @@
-"""Counterfactual labels: how they are drawn, and that the lower limit of epsilon keeps its level."""
+"""Counterfactual labels: how they are drawn, and that the lower bound of epsilon keeps its level."""
 
 import math
 
@@ -12,7 +12,7 @@ from tests.sweeps import plan_of, tiny
 from vfljax.datasets.core import Dataset, PartyColumns
 from vfljax.datasets.splits import Split
 from vfljax.errors import UserError
-from vfljax.report.lower_limits import Guesses, told_by_columns
+from vfljax.report.epsilon_lower_bounds import Guesses, told_by_columns
 from vfljax.sweep import counterfactuals
 from vfljax.sweep.canaries import PREFIX, guess_figures
 from vfljax.sweep.counterfactuals import OPPONENTS, pairs_of

@@ -37,7 +37,7 @@ def audit(*, trees: bool = False, **options: Any) -> None:
     goes on, for another --budget; so it does with more seeds or attackers, and trains nothing twice. The
     defense that it recommends was chosen among several: --confirm judges it again, on seeds on which nothing
     was chosen. --canaries trains every defense that claims an epsilon once more, with coins as labels of some
-    rows, and puts a lower limit of epsilon beside the claim. --controls trains undefended and what is
+    rows, and puts a lower bound of epsilon beside the claim. --controls trains undefended and what is
     switched on, on permuted labels, which tells what has come through the federation from what the columns
     tell. All three come after --budget and have no limit of time.
 

@@ -19,7 +19,7 @@ from vfljax.auditing.survey import AuditRequest, survey
 from vfljax.errors import UserError, argument
 from vfljax.launching import running
 from vfljax.launching.work import May, Outcome, Say, begin, work
-from vfljax.report import decision, lower_limits
+from vfljax.report import decision, epsilon_lower_bounds
 from vfljax.report.decision import Criterion
 from vfljax.report.frames import read_frames
 from vfljax.report.looks import number_of_look
@@ -158,7 +158,7 @@ def with_canaries(
     if planted is None:
         say("no defense claims an epsilon, so there is none to audit")
         return Outcome({})
-    return running.finish(parse(planted), folder / lower_limits.FOLDER, command, say)
+    return running.finish(parse(planted), folder / epsilon_lower_bounds.FOLDER, command, say)
 
 
 def report(folder: pathlib.Path, say: Say, verbose: bool = False) -> str:

@@ -28,9 +28,9 @@ from scipy import stats
 
 from vfljax import defenses
 from vfljax.defenses.rows import prior_of
+from vfljax.report.epsilon_lower_bounds import Guesses, epsilon_lower_bounds
 from vfljax.report.frames import PANELS
 from vfljax.report.judged_sweep import Judged
-from vfljax.report.lower_limits import Guesses, lower_limits
 from vfljax.report.points import members, points_of
 from vfljax.report.words import NONE, apart, figure
 
@@ -169,13 +169,13 @@ def attacked_rows(judged: Judged) -> int:
 
 
 def warnings(judged: Judged) -> list[str]:
-    """Returns a warning for every lower limit of epsilon that is above what a defense claims, and for every
+    """Returns a warning for every lower bound of epsilon that is above what a defense claims, and for every
     accuracy that is above what a guarantee allows if M is exact."""
     claimed, found = guarantees(judged).dropna(subset="epsilon"), lines(judged)
     if not len(claimed):
         return []
     crossed = found[found["crossed"].astype(bool)].to_dict("records")
-    lower, without = lower_limits(judged), _measured_without(judged)
+    lower, without = epsilon_lower_bounds(judged), _measured_without(judged)
     return [_crossed(line, without) for line in crossed if without and without.exact] + [
         _refuted(of.label, of.defense, of.epsilon, guesses)
         for of in claimed.itertuples()
@@ -184,7 +184,7 @@ def warnings(judged: Judged) -> list[str]:
 
 
 def _refuted(label: str, defense: str, epsilon: float, guesses: Guesses) -> str:
-    """Returns the warning that a lower limit is above the epsilon that a defense claims."""
+    """Returns the warning that a lower bound is above the epsilon that a defense claims."""
     condition = f"if {guesses.assumed}, " if guesses.assumed else ""
     return (
         f"WARNING: {label}: {condition}with a confidence of 95 % ε is at least {guesses.epsilon():.2f}, more "
@@ -210,7 +210,7 @@ def bound_table(judged: Judged) -> pd.DataFrame:
     found = found[found["odds"] != NONE]
     if not len(found):
         return pd.DataFrame()
-    measured, lower, drawn = _measured_without(judged), lower_limits(judged), lines(judged)
+    measured, lower, drawn = _measured_without(judged), epsilon_lower_bounds(judged), lines(judged)
     guesses = found["configuration"].map(lower).where(found["epsilon"].notna())
     text = "posterior odds at most (times prior odds)"
     table = pd.DataFrame(

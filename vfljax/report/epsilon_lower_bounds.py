@@ -1,8 +1,8 @@
-"""Lower limits of epsilon, from the coins of label canaries that the strongest attack guesses.
+"""Lower bounds of epsilon, from the coins of label canaries that the strongest attack guesses.
 
-Of r guesses, a number fixed before, v are right. The limit is the largest epsilon with P[Binomial(r, p) >= v]
+Of r guesses, a number fixed before, v are right. The bound is the largest epsilon with P[Binomial(r, p) >= v]
 <= .05 for p = e^epsilon / (1 + e^epsilon), because epsilon-label-DP keeps v below that binomial for any guesses
-(Steinke, Nasr, Jagielski 2023). Seeds are independent runs, so counts add up. A weak attack gives a low limit.
+(Steinke, Nasr, Jagielski 2023). Seeds are independent runs, so counts add up. A weak attack gives a low bound.
 
 The candidates are all attacks in every federation, in two directions, with several shares of the surest
 guesses. The one that reaches most on half of the canaries is counted on the other half. This needs no
@@ -10,7 +10,7 @@ correction: given the exchange and the coins of one half, the odds of the others
 Bonferroni's would cost more. A seed's noise is the same in all federations, so these are no second query.
 
 Where labels were not replaced by coins but stand beside counterfactual ones (``sweep.counterfactuals``),
-columns alone may tell the pairs, at a rate of at most M. The limit is then lower by logit M. M is a limit
+columns alone may tell the pairs, at a rate of at most M. The bound is then lower by logit M. M is a limit
 itself, so that each of the two is taken at .975, and both hold with .95.
 """
 
@@ -59,14 +59,14 @@ class Guesses(NamedTuple):
         return f"columns alone tell at most {figure(self.columns, 3)}"
 
     def epsilon(self) -> float:
-        """Returns the lower limit of epsilon, with a confidence of 95 %."""
+        """Returns the lower bound of epsilon, with a confidence of 95 %."""
         level = 0.95 if self.columns == COIN else HALF_THE_ERROR
         found = epsilon_at_least(self.guessed, self.right, level)
         return max(0.0, found - float(special.logit(self.columns)))
 
 
 def epsilon_at_least(guessed: int, right: int, level: float = 0.95) -> float:
-    """Returns the lower limit of epsilon, at least 0, if ``right`` of ``guessed`` guesses are right.
+    """Returns the lower bound of epsilon, at least 0, if ``right`` of ``guessed`` guesses are right.
 
     >>> round(epsilon_at_least(500, 366), 2), epsilon_at_least(500, 250)
     (0.84, 0.0)
@@ -147,7 +147,7 @@ def strongest_guesses(
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 
-def lower_limits(judged: Judged) -> dict[int, Guesses]:
+def epsilon_lower_bounds(judged: Judged) -> dict[int, Guesses]:
     """Returns the guesses on each configuration, by its number, from the sweep or its folder of canaries."""
     rows, number = judged.rows, {c: c for c in judged.trials["configuration"].unique()}
     header = judged.sweep.header
