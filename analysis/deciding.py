@@ -189,29 +189,63 @@ def good(points: list[Row]) -> set[int]:
     }
 
 
-def of_seeds(frames: Frames, seeds: np.ndarray, level: float = LEVEL) -> list[Row]:
-    """Returns the verdicts on some seeds, at a level, as rows with the mean of ``kept``, the first contrast of
-    ``costs``."""
-    rows, trials = (of[of["seed"].isin(seeds)] for of in (frames.rows, frames.trials))
-    out = verdict_frame(rows, trials, frames.facts, level)
-    out = out[out["known"] == frames.facts.known].merge(
-        points_of(frames.trials)["label"], left_on="configuration", right_index=True
-    )
-    keep = frames.facts.goal.keep_gain
-    kept = out["utility"] - out["alone"] - keep * out["gain"]
-    return out.assign(known_by=True, kept=kept).to_dict("records")
+class Judgments:
+    """A sweep that is judged on any of its seeds, at any level, at each once."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames, self.facts = frames, frames.facts
+        self._labels = points_of(frames.trials)["label"]
+        self._found: dict[tuple[tuple[int, ...], float], list[Row]] = {}
+
+    def of_seeds(self, seeds: np.ndarray, level: float = LEVEL) -> list[Row]:
+        """Returns the verdicts on some seeds as rows with the mean of ``kept``, the first contrast of
+        ``costs``."""
+        key = tuple(sorted(seeds.tolist())), level
+        if key not in self._found:
+            parts = self._frames.rows, self._frames.trials
+            rows, trials = (of[of["seed"].isin(seeds)] for of in parts)
+            out = verdict_frame(rows, trials, self.facts, level)
+            out = out[out["known"] == self.facts.known]
+            out = out.merge(self._labels, left_on="configuration", right_index=True)
+            keep = self.facts.goal.keep_gain
+            kept = out["utility"] - out["alone"] - keep * out["gain"]
+            self._found[key] = out.assign(known_by=True, kept=kept).to_dict("records")
+        return self._found[key]
+
+    def on_own(
+        self, looks: dict[int, int], first: np.ndarray, own: np.ndarray, level: float
+    ) -> list[Row]:
+        """Returns the verdicts on points, each on the seeds of its last look, and on undefended.
+
+        Args:
+          looks: numbers of seeds of ``own``, by configuration.
+          first: seeds that each look has beside these.
+          own: seeds, in the order in which they are taken.
+          level: of each limit.
+        """
+        out = []
+        for taken in {*looks.values()}:
+            rows = self.of_seeds(np.concatenate([first, own[:taken]]), level)
+            out += [v for v in rows if looks.get(v["configuration"]) == taken]
+            last = taken == max(looks.values())
+            out += [v for v in rows if v["undefended"]] if last else []
+        return out
+
+    def forget(self) -> None:
+        """Frees what was judged."""
+        self._found.clear()
 
 
-def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> decision.Decided:
+def answer(rule: str, judged: Judgments, explored: np.ndarray, own: np.ndarray) -> decision.Decided:
     """Returns what a rule decides, by the seeds that explored and by further ones: first those that are set
-    aside for it, then those that confirm."""
-    goal, points = frames.facts.goal, of_seeds(frames, explored)
+    aside for it, until an answer is closed or no look is likely to close it, then those that confirm."""
+    goal, points = judged.facts.goal, judged.of_seeds(explored)
     if rule == "explored":
         return decision.decide(Evidence(points, points, goal))
     count, half = sum(bool(v["defenses"]) for v in points), 2  # a first look spends half
-    exploring = of_seeds(frames, explored, decision.level(decision.DENYING, half))
+    exploring = judged.of_seeds(explored, decision.level(decision.DENYING, half))
     level = decision.level(decision.possible(exploring, goal, count), half)
-    out = decision.decide(Evidence(exploring, of_seeds(frames, explored, level), goal))
+    out = decision.decide(Evidence(exploring, judged.of_seeds(explored, level), goal))
     of = None
     looks: dict[int, int] = {}  # the last look at each candidate, by configuration
     for turn in range(ROUNDS):
@@ -221,45 +255,26 @@ def answer(rule: str, frames: Frames, explored: np.ndarray, own: np.ndarray) -> 
         looks |= {v["configuration"]: 0 for v in joining}
         for look in LOOKS:
             looks = {point: max(before, look) for point, before in looks.items()}
-            first = explored if rule == "pooled" else explored[:0]
+            seeds = explored if rule == "pooled" else explored[:0], own
             level = decision.level(decision.DENYING, len(LOOKS))
-            denied = _on_own(frames, looks, first, own, LEVEL if rule == "plain" else level)
+            denied = judged.on_own(looks, *seeds, LEVEL if rule == "plain" else level)
             level = decision.level(decision.possible(denied, goal, len(looks)), len(LOOKS))
             level = LEVEL if rule == "plain" else level
-            final = _on_own(frames, looks, first, own, level)
+            final = judged.on_own(looks, *seeds, level)
             others = [v for v in exploring if v["configuration"] not in looks]
             of = Evidence([*denied, *others], final, goal, stage2=True, level=level)
             out = decision.decide(of)
-            if out.closed or out.reason is Reason.NEXT:
+            futile = not any(decision.may_settle(v, out) for v in out.undecided)
+            if out.closed or futile or out.reason is Reason.NEXT:
                 break
     left = own[LOOKS[-1] :]
     if rule == "confirmed" and of and out.reason is Reason.LIMITS and out.leading and len(left):
         fresh, denying = (
             [v for v in rows if v["configuration"] == out.leading["configuration"]]
             for level in (LEVEL, decision.level(decision.DENYING))
-            for rows in [of_seeds(frames, left[: seeds_for(out)], level)]
+            for rows in [judged.of_seeds(left[: seeds_for(out)], level)]
         )
         out = decision.decide(of._replace(fresh=fresh, fresh_denying=denying))
-    return out
-
-
-def _on_own(
-    frames: Frames, looks: dict[int, int], first: np.ndarray, own: np.ndarray, level: float
-) -> list[Row]:
-    """Returns the verdicts at a level on points, each on the seeds of its last look, and on undefended.
-
-    Args:
-      frames: of the sweep.
-      looks: numbers of seeds of ``own``, by configuration.
-      first: seeds that each look has beside these.
-      own: seeds, in the order in which they are taken.
-      level: of each limit.
-    """
-    out = []
-    for taken in {*looks.values()}:
-        rows = of_seeds(frames, np.concatenate([first, own[:taken]]), level)
-        out += [v for v in rows if looks.get(v["configuration"]) == taken]
-        out += [v for v in rows if v["undefended"]] if taken == max(looks.values()) else []
     return out
 
 
@@ -267,14 +282,16 @@ def outcomes(frames: Frames, draws: int, random: np.random.Generator) -> Iterato
     """Yields what each rule decides on each draw of seeds, and whether that is right, open or wrong."""
     every = np.sort(frames.trials["seed"].unique())
     truth, rest = every[:TRUTH], every[TRUTH:]
-    rows = of_seeds(frames, truth)
+    judged = Judgments(frames)
+    rows = judged.of_seeds(truth)
     is_good = good(rows)
     bare = next(v for v in rows if v["undefended"])
     nothing = bare["undefended_e"] < EXCESS
     for draw in range(draws):
         seeds = random.permutation(rest)
+        judged.forget()
         for rule in RULES:
-            found = answer(rule, frames, seeds[:EXPLORED], seeds[EXPLORED:])
+            found = answer(rule, judged, seeds[:EXPLORED], seeds[EXPLORED:])
             said = found.point["label"] if found.point else ""
             if found.answer is Answer.SWITCH_ON:
                 right = found.point is not None and found.point["configuration"] in is_good
@@ -424,7 +441,7 @@ def main() -> None:
         frames = read_frames(sweep, experiment_of(sweep))
         rows = [*outcomes(frames, arguments.draws, np.random.default_rng(0))]
         every = np.sort(frames.trials["seed"].unique())
-        truth = of_seeds(frames, every[:TRUTH])
+        truth = Judgments(frames).of_seeds(every[:TRUTH])
         names = [v["label"] for v in truth if v["configuration"] in good(truth)]
         kept = [v["label"] for v in truth if v["cost"] == Cost.KEPT]
         print(f"{case}: {hours:.2f} h; good: {', '.join(names) or 'none'}; kept: {', '.join(kept)}")

@@ -29,7 +29,7 @@ def frames():
 
 
 def test_a_point_is_good_by_the_means_of_its_seeds(frames):
-    rows = deciding.of_seeds(frames, np.arange(15))
+    rows = deciding.Judgments(frames).of_seeds(np.arange(15))
     assert deciding.good(rows) == {1}
     kept = {row["label"]: row["kept"] for row in rows}
     assert kept["noise scale=1"] == pytest.approx(0.88 - 0.8 - 0.5 * 0.1)
@@ -37,7 +37,7 @@ def test_a_point_is_good_by_the_means_of_its_seeds(frames):
 
 @pytest.mark.parametrize("rule", deciding.RULES)
 def test_every_rule_switches_on_what_clearly_protects(frames, rule):
-    found = deciding.answer(rule, frames, np.arange(3), np.arange(3, 15))
+    found = deciding.answer(rule, deciding.Judgments(frames), np.arange(3), np.arange(3, 15))
     assert (found.answer, found.point["configuration"]) == (Answer.SWITCH_ON, 1)
     seeds = {"fresh": 4, "confirmed": 4, "pooled": 7, "plain": 4, "explored": 3}
     assert found.point["seeds"] == seeds[rule]
@@ -47,9 +47,11 @@ def test_what_limits_leave_open_is_judged_on_further_seeds(frames, monkeypatch):
     monkeypatch.setattr(deciding, "LOOKS", (4,))
     monkeypatch.setattr(decision, "level", lambda *_: 1 - 1e-9)  # no look closes anything
     seeds = np.arange(3), np.arange(3, 15)
-    fresh = deciding.answer("fresh", frames, *seeds)
+    judged = deciding.Judgments(frames)
+    fresh = deciding.answer("fresh", judged, *seeds)
     assert (fresh.answer, fresh.reason) == (Answer.OPEN, Reason.LIMITS)
-    found = deciding.answer("confirmed", frames, *seeds)
+    judged.forget()  # at the levels that are patched
+    found = deciding.answer("confirmed", judged, *seeds)
     assert (found.answer, found.point["configuration"]) == (Answer.SWITCH_ON, 1)
     assert found.point["seeds"] == SEEDS_AGAIN
 
@@ -80,3 +82,16 @@ def test_fresh_seeds_that_are_corrected_are_less_often_false_than_those_that_exp
     assert found["fresh"] < 0.12
     assert found["explored"] > found["fresh"]
     assert found["plain"] > found["fresh"]
+
+
+def test_no_defense_is_as_rarely_false_among_many_points_as_among_few(monkeypatch):
+    """The one point at the edge is denied by its own limits; thirty others that leak let nothing go wrong."""
+    monkeypatch.setattr(deciding, "SIMULATED", ("e = e_u / 4",))
+    monkeypatch.setattr(deciding, "SIMULATED_RULES", ("whole", "plain"))
+    found = deciding.simulated(60)
+    of = found[found["of"] == "one"].groupby(["rule", "points"])["none protects"].mean()
+    assert of["whole", 4] <= 0.05
+    assert of["whole", 30] <= 0.05
+    assert of["plain", 30] > of["whole", 30]  # seldom is not never
+    everywhere = found[(found["of"] == "all") & (found["rule"] == "whole")]
+    assert everywhere["none protects"].max() == 0

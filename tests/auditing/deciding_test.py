@@ -9,6 +9,7 @@ from vfljax.launching import running
 from vfljax.launching.work import Outcome
 from vfljax.report import decision
 from vfljax.report.decision import LOOKS, Answer, Reason
+from vfljax.report.looks import Progress
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK, LOCAL_ONLY, SHARD
 from vfljax.sweep.grid import parse
@@ -114,6 +115,18 @@ def test_it_ends_at_the_first_look_that_closes_the_answer(explored, monkeypatch,
     assert len(outcomes) == len(calls) == looks
     assert {str(folder) for folder, _ in calls} == {"decided/split"}
     assert calls[0][1] == [*LOOKS[:-1]]
+
+
+def test_seeds_of_its_own_that_failed_are_tried_again(explored, monkeypatch):
+    failed = frozenset({"shards/a"})
+    of = explored.decisions["split"]._replace(reason=Reason.FAILED)
+    found = explored._replace(decisions={"split": of})
+    monkeypatch.setattr(deciding.store, "header_of", lambda folder: {"config": {}})
+    monkeypatch.setattr(deciding, "looks_left", lambda folder: False)
+    for failures, settled in ((failed, False), (frozenset(), True)):
+        state = Progress(frozenset(), failures, frozenset())
+        monkeypatch.setattr(deciding, "progress", lambda folder, state=state: state)
+        assert deciding._settled(found, "split") == settled
 
 
 def test_a_paper_and_a_recording_are_not_decided_on():

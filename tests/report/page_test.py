@@ -200,9 +200,11 @@ def test_a_page_on_recordings_has_no_parts_that_were_not_recorded():
     assert "10,000 recorded rows of all runs together" in text
     assert "2,000 attacked rows a seed" in text
     assert "validation" not in text
-    grown = {"command": "vfljax audit --data=t.csv --trees --workdir=w", "data": data}
-    sweep_of_trees = sweep._replace(header=sweep.header | grown)
+    of_trees = data | {"trees": (3, 2), "sources": [{"name": "age"}]}
+    sweep_of_trees = sweep._replace(header=sweep.header | {"data": of_trees})
     trees = page._about(judged._replace(sweep=sweep_of_trees))
+    of_others = sweep.header | {"data": data | {"trees": (3, 2)}}
+    assert "recorded rows" in page._about(judged._replace(sweep=sweep._replace(header=of_others)))
     # it is called after the audit, and not after the file of its first seed
     assert trees.startswith(f"{judged.experiment.name}: 10,000 rows of all seeds together, 2 cl")
     trained = page._about(made(BARE)._replace(sweep=sweep))

@@ -24,7 +24,7 @@ from vfljax.report import decision, fresh
 from vfljax.report.decision import LOOKS, Answer, Reason
 from vfljax.report.families import Applying
 from vfljax.report.judged_sweep import Judged
-from vfljax.report.looks import looks_left
+from vfljax.report.looks import looks_left, progress
 from vfljax.report.sweep_answers import judge_sweep
 from vfljax.store import Unit
 from vfljax.store.units import LOCAL_ONLY
@@ -114,6 +114,8 @@ def _settled(found: Judged, panel: str) -> bool:
         return True
     folder = fresh.stage2_folder(found.sweep.workdir, panel)
     if store.header_of(folder) is None or of.reason in (Reason.NEXT, Reason.FAMILIES):
+        return False
+    if of.reason is Reason.FAILED and progress(folder).failed:  # they are tried again
         return False
     futile = of.stage2 and not any(decision.may_settle(v, of) for v in of.undecided)
     return futile or not looks_left(folder)

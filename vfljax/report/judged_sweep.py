@@ -6,7 +6,6 @@ to switch it on, by the ``decision`` on its panel. At most one point of a panel 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -48,8 +47,10 @@ class Judged(NamedTuple):
 
     @property
     def grown(self) -> bool:
-        """Whether what it stores as recordings are trees that an audit has grown."""
-        return "--trees" in shlex.split(self.sweep.header["command"])
+        """Whether an audit has grown its trees on a table, whose columns it names. It stores them as recordings
+        are, and those of others have no table."""
+        data = self.sweep.header["data"]
+        return bool(data.get("trees") and data.get("sources"))
 
     @property
     def leading(self) -> pd.DataFrame:
