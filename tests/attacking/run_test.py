@@ -147,7 +147,7 @@ def test_dear_attacks_are_not_run_on_what_cheap_ones_have_rejected(workdir, monk
 
     monkeypatch.setattr(run, "_run_family", noted)
     begun = work.Begun(plan, workdir, store.read_header(workdir), lambda shards: rejected)
-    running.made(begun, lambda line: None, work.work).check()
+    running.exported(begun.workdir, work.work(begun, print), print).check()
     assert ("direct", 2, "no_split") in computed  # it is cheap
     assert {("passive", 0, "split"), ("passive", 1, "split")} <= computed
     assert ("passive", 2, "split") not in computed

@@ -105,7 +105,7 @@ def test_it_ends_at_the_first_look_that_closes_the_answer(explored, monkeypatch,
         of = explored.decisions["split"]._replace(answer=answer, reason=Reason.LIMITS)
         return explored._replace(decisions={"split": of})
 
-    def finish(experiment, folder, command, say, make, may, stages):
+    def finish(experiment, folder, command, say, may, stages):
         calls.append((folder.relative_to(explored.sweep.workdir), [s.seeds for s in stages]))
         return Outcome({})
 

@@ -16,6 +16,7 @@ from vfljax.errors import UserError, argument
 
 if TYPE_CHECKING:
     from vfljax.api.loading import Sweep
+    from vfljax.launching.work import Outcome
 
 
 @checked
@@ -51,7 +52,7 @@ def attack(
       UserError: for unknown attacks, a sweep that is not finished, and data that has changed.
     """
     from vfljax.api.loading import load
-    from vfljax.launching import chosen, running
+    from vfljax.launching import launchers, running
 
     folder = pathlib.Path(workdir)
     for source in plugin:
@@ -64,12 +65,32 @@ def attack(
         say(running.report(folder))
         return load(folder)
     moved = None if data_dir is None else str(data_dir)
-    plan = running.stored_plan(folder, data_dir=moved, unfinished=unfinished)
-    with chosen(launcher, jobs, launcher_options or {}, plugin) as make:
-        outcome = running.attack_stored(plan, folder, attacks or None, make, say)
-        say(running.report(folder))
+    asked = folder.absolute(), attacks or None, moved, unfinished
+    start = launchers.opened(launcher, jobs, launcher_options or {})
+    if start is None:
+        (outcome,) = _attacked(*asked, say)
+    else:
+        # what cannot be attacked is refused here
+        running.stored_plan(folder, data_dir=moved, unfinished=unfinished)
+        copy = launchers.copy_of(_attacked, asked, folder, plugin)
+        outcome = launchers.launched(start, copy, say)
+    say(running.report(folder))
     outcome.check()
     return load(folder)
+
+
+def _attacked(
+    folder: pathlib.Path,
+    attacks: Any,
+    data_dir: str | None,
+    unfinished: bool,
+    say: Callable[[str], None] = print,
+) -> list[Outcome]:
+    """Attacks a stored sweep, but writes no report."""
+    from vfljax.launching import running
+
+    plan = running.stored_plan(folder, data_dir=data_dir, unfinished=unfinished)
+    return [running.attack_stored(plan, folder, attacks, say)]
 
 
 @checked

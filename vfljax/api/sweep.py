@@ -17,6 +17,7 @@ from vfljax.errors import UserError, argument
 if TYPE_CHECKING:
     from vfljax.api.loading import Sweep
     from vfljax.config import Config
+    from vfljax.launching.work import Outcome
 
 
 @checked
@@ -69,7 +70,8 @@ def run_sweep(
     """
     from vfljax.api.loading import load
     from vfljax.auditing import deciding
-    from vfljax.launching import chosen, running
+    from vfljax.launching import launchers, running
+    from vfljax.launching.work import begin
 
     experiment, folder, command = experiment_for(
         config, workdir, beyond_limits=beyond_limits, plugin=plugin, command=command
@@ -77,16 +79,37 @@ def run_sweep(
     deciding_too = experiment.decide if decide is None else decide
     if deciding_too:
         deciding.check(experiment)
-    with chosen(launcher, jobs, launcher_options or {}, plugin) as make:
-        outcomes = [running.finish(experiment, folder, command, say, make)]
-        if deciding_too:
-            outcomes += deciding.decide(folder, command, say, make)
-        if confirm:
-            outcomes.append(running.confirm(folder, command, say, make))
-        say(running.report(folder, verbose))
+    asked = experiment, folder.absolute(), command, deciding_too, confirm
+    start = launchers.opened(launcher, jobs, launcher_options or {})
+    if start is None:
+        outcomes = _made(*asked, say)
+    else:
+        begin(experiment, folder, command, say)  # what cannot be trained is refused here
+        outcomes = [launchers.launched(start, launchers.copy_of(_made, asked, folder, plugin), say)]
+    say(running.report(folder, verbose))
     for outcome in outcomes:
         outcome.check()
     return load(folder)
+
+
+def _made(
+    experiment: Config,
+    folder: pathlib.Path,
+    command: str,
+    decide: bool,
+    confirm: bool,
+    say: Callable[[str], None] = print,
+) -> list[Outcome]:
+    """Makes a sweep, its decision and its confirmation, but no report."""
+    from vfljax.auditing import deciding
+    from vfljax.launching import running
+
+    outcomes = [running.finish(experiment, folder, command, say)]
+    if decide:
+        outcomes += deciding.decide(folder, command, say)
+    if confirm:
+        outcomes.append(running.confirm(folder, command, say))
+    return outcomes
 
 
 @checked

@@ -19,7 +19,7 @@ from vfljax.auditing import suite
 from vfljax.config import Config, as_axis, changed
 from vfljax.errors import UserError, argument
 from vfljax.launching import running
-from vfljax.launching.work import May, Outcome, Say, Work, work
+from vfljax.launching.work import May, Outcome, Say
 from vfljax.report import decision, fresh
 from vfljax.report.decision import LOOKS, Answer, Reason
 from vfljax.report.families import Applying
@@ -50,7 +50,7 @@ def check(experiment: Config) -> None:
 
 
 def decide(
-    workdir: pathlib.Path, command: str, say: Say = print, make: Work = work, end: float = math.inf
+    workdir: pathlib.Path, command: str, say: Say = print, end: float = math.inf
 ) -> list[Outcome]:
     """Trains and attacks what the answers on a stored sweep need, until they are closed or all looks are taken.
 
@@ -58,7 +58,6 @@ def decide(
       workdir: the folder of a sweep that is trained and attacked.
       command: the command that makes the sweep, for headers.
       say: is given each line of progress.
-      make: makes the units, in this process or by workers elsewhere.
       end: of ``time.monotonic``; no unit is begun after it.
 
     Returns:
@@ -80,7 +79,7 @@ def decide(
                 f"deciding ({panel}): {', '.join(names) or 'undefended'} on {look} seeds of their own"
             )
             may = _until(folder, experiment.first_seed, look, end)
-            outcome = running.finish(experiment, folder, command, say, make, may, stages)
+            outcome = running.finish(experiment, folder, command, say, may, stages)
             outcomes.append(outcome)
             found = judge_sweep(workdir)
             if _settled(found, panel) or found.decisions[panel].reason is Reason.NEXT:

@@ -93,7 +93,7 @@ def within(
     for wave, most in itertools.product(range(max(waves) + 1), (cascade.CHEAP, math.inf)):
         may = _until(end, header, [stage for stage, of in enumerate(waves) if of <= wave], most)
         given_up |= work(begun, say_with_time, may).given_up
-    outcome = running.made(begun, say_with_time, lambda *_: Outcome(given_up))
+    outcome = running.exported(folder, Outcome(given_up), say_with_time)
     store.write_text(folder / "config.py", suite.config_file(values))
     sweep = store.load(folder)
     if not sweep.results.num_rows:

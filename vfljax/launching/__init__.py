@@ -1,11 +1,6 @@
-"""Makes the units of a sweep, in this process or by workers on this machine, a SLURM cluster or a Ray cluster.
+"""Makes the units of a sweep, in this process and in copies of it on this machine, a SLURM or a Ray cluster.
 
-``work`` claims and makes units until none is left. ``worker`` does so in another process, which an engine
-(``backends``: submitit, Ray) queues, places and restarts; ``pulling`` starts workers and waits. Units are
-independent, and repeating one changes nothing, so a worker may die at any time. Commands call ``running``.
+``work`` claims and makes units until none is left, together with any other process that does so in the same
+folder. ``launchers`` starts such processes by submitit or Ray, and waits for them. Units are independent, and
+repeating one changes nothing, so that a copy may die at any time. Commands call ``running``.
 """
-
-from vfljax.launching.backends import opened
-from vfljax.launching.pulling import chosen, pulled
-
-__all__ = ["chosen", "opened", "pulled"]

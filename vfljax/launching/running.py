@@ -16,7 +16,7 @@ from vfljax.attacking.jobs import planned
 from vfljax.attacking.planning import extended
 from vfljax.config import Config, changed
 from vfljax.errors import UserError, unknown
-from vfljax.launching.work import May, Outcome, Say, Work, anything, begin, check_contracts, work
+from vfljax.launching.work import May, Outcome, Say, anything, begin, check_contracts, work
 from vfljax.report import controls, fresh, page, terminal
 from vfljax.report.judged_sweep import CONFIRMED
 from vfljax.report.sweep_answers import judge_sweep
@@ -32,7 +32,6 @@ def finish(
     workdir: pathlib.Path,
     command: str,
     say: Say = print,
-    make: Work = work,
     may: May = anything,
     stages: Sequence[Config] = (),
 ) -> Outcome:
@@ -41,37 +40,35 @@ def finish(
     Args:
       experiment: to be trained and attacked.
       command: the command that makes the sweep, for its header.
-      make: makes the units, in this process or by workers elsewhere.
       may: whether a unit may still be begun.
       stages: parts of the experiment whose units are made first, each a config that has the one before.
 
     Raises:
       UserError: for what cannot be trained, and if no shard could be.
     """
-    return made(begin(experiment, workdir, command, say, stages), say, make, may)
+    begun = begin(experiment, workdir, command, say, stages)
+    return exported(workdir, work(begun, say, may), say)
 
 
-def made(of: Begun, say: Say, make: Work, may: May = anything) -> Outcome:
-    """Makes the units of a sweep that may be made, and writes its tables."""
-    outcome = make(of, say, may)
+def exported(workdir: pathlib.Path, outcome: Outcome, say: Say) -> Outcome:
+    """Writes the tables of a sweep whose units were made, and returns the outcome of that."""
     with (
         heartbeat(say, lambda: "writing the tables"),
-        store.leading(of.workdir),
+        store.leading(workdir),
         profile.span("tables"),
     ):
-        if not store.export(of.workdir):  # there is nothing to report
+        if not store.export(workdir):  # there is nothing to report
             outcome.check()
     return outcome
 
 
-def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = work) -> Outcome:
+def confirm(workdir: pathlib.Path, command: str, say: Say = print) -> Outcome:
     """Trains and attacks undefended and what is switched on, or nearest to be, on fresh seeds, in
     ``WORKDIR/confirmed``.
 
     Args:
       workdir: the folder of a sweep that is trained and attacked.
       command: the command that makes the sweep, for its header.
-      make: makes the units, in this process or by workers elsewhere.
 
     Raises:
       UserError: if the folder holds the fresh seeds of another configuration.
@@ -82,19 +79,16 @@ def confirm(workdir: pathlib.Path, command: str, say: Say = print, make: Work = 
         return Outcome({})
     folder = workdir / CONFIRMED
     experiment = _within(workdir, folder, fields, "the fresh seeds")
-    return finish(experiment, folder, command, say, make)
+    return finish(experiment, folder, command, say)
 
 
-def control(
-    workdir: pathlib.Path, command: str, say: Say = print, make: Work = work
-) -> list[Outcome]:
+def control(workdir: pathlib.Path, command: str, say: Say = print) -> list[Outcome]:
     """Trains and attacks undefended and what is switched on, or nearest to be, on permuted labels, in
     ``WORKDIR/controls``.
 
     Args:
       workdir: the folder of a sweep that is trained and attacked.
       command: the command that makes the sweep, for its header.
-      make: makes the units, in this process or by workers elsewhere.
 
     Raises:
       UserError: if the folder holds the controls of another configuration.
@@ -104,7 +98,7 @@ def control(
         folder, fields = workdir / controls.FOLDER / name, controls.fields(found, name)
         say(f"a control, labels {controls.LABELS[name]}:")
         experiment = _within(workdir, folder, fields, "a control")
-        outcomes.append(finish(experiment, folder, command, say, make))
+        outcomes.append(finish(experiment, folder, command, say))
     return outcomes
 
 
@@ -215,7 +209,6 @@ def attack_stored(
     plan: Plan,
     workdir: pathlib.Path,
     attacks: Iterable[str] | Mapping[str, Any] | None,
-    make: Work = work,
     say: Say = print,
     may: May = anything,
 ) -> Outcome:
@@ -225,7 +218,6 @@ def attack_stored(
       plan: of the stored sweep.
       attacks: names of those that are run, on all trials, or a mapping of names to options; None for the
         sweep's own.
-      make: makes the units, in this process or by workers elsewhere.
       may: whether a unit may still be begun.
     """
     experiment = plan.experiment
@@ -247,7 +239,7 @@ def attack_stored(
         of_these = unit.kind == LOCAL_ONLY or (unit.kind == ATTACK and unit.of in keys)
         return of_these and may(unit)
 
-    return made(Begun(plan, workdir, header), say, make, asked_for)
+    return exported(workdir, work(Begun(plan, workdir, header), say, asked_for), say)
 
 
 def drop_attacks(workdir: pathlib.Path, names: Collection[str]) -> None:

@@ -54,9 +54,6 @@ class Outcome(NamedTuple):
             )
 
 
-Work = Callable[[Begun, Say, May], Outcome]  # ``work``, or the same by other processes
-
-
 def anything(unit: Unit) -> bool:
     """Returns True: every unit may be made."""
     del unit
@@ -157,9 +154,8 @@ class Queue:
     rows are kept as the progress of their unit, which is not finished.
     """
 
-    def __init__(self, begun: Begun, partly: bool = True) -> None:
-        """``partly``: whether units of attacks that lack some shards are to be made."""
-        self.workdir, self._partly = begun.workdir, partly
+    def __init__(self, begun: Begun) -> None:
+        self.workdir = begun.workdir
         units = store.units_of(begun.header)
         self.units = [unit for unit in units if run.can_run(unit, begun.header)]
         self.done: set[str] = set()
@@ -184,9 +180,7 @@ class Queue:
             if unit.name in self.done or unit.name in abandoned:
                 continue
             # a unit waits only for earlier ones, which therefore are listed already
-            missing = sum(name in abandoned for name in unit.needs)
-            most = len(unit.needs) - 1 if self._partly else 0
-            if (missing and missing > most) or not may(unit):
+            if (unit.needs and abandoned.issuperset(unit.needs)) or not may(unit):
                 abandoned.add(unit.name)
             else:
                 left.append(unit)
@@ -215,15 +209,6 @@ class Queue:
             if other.kind == ATTACK and (other.program, other.shards) == same
             if other.name != unit.name and file_name_of(other.name) not in failed
         ]
-
-    def find_given_up(self) -> None:
-        """Finds units that other processes have given up."""
-        for unit in self.units:
-            if unit.name not in self.done:
-                with store.claim(self.workdir, unit.name) as mine:
-                    failed = store.failures(self.workdir, unit.name) if mine else []
-                    if len(failed) >= TRIES:
-                        self.given_up[unit.name] = failed[-1]
 
     def preferred(self, program: str, may: May) -> Iterator[Unit]:
         """Yields the units that can be made now, stage by stage: first those of ``program``, which this process
