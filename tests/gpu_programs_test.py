@@ -46,7 +46,7 @@ LOOPS = {
     "defenses.marvell.optimal_noise": "a solver's fixed rounds",
     "defenses.p3eft.logistic_regression": "a solver's fixed rounds",
     "attacks.core.minimize": "the steps of an optimizer",
-    "attacks.completion.complete": "the steps of an optimizer",
+    "attacks.completion._averaged": "the steps of an optimizer",
     "attacks.joint.joint": "rounds of self-training",
     "attacks.spectral.directions": "squarings of a matrix",
     "attacks.spectral.k_means": "rounds of k-means, one start after the other",

@@ -13,7 +13,7 @@ from tests.reference import completion as reference
 from tests.reference.common import softmax
 from vfljax import keys
 from vfljax.attacks import completion
-from vfljax.attacks.completion import active, complete, passive
+from vfljax.attacks.completion import Completion, active, complete, passive
 from vfljax.models import MLP
 from vfljax.models.parties import Party, from_module, together
 from vfljax.types import MALICIOUS, NO_SPLIT, SPLIT
@@ -62,7 +62,7 @@ def completed(bottom, head, classes, steps, batch_size, finetune_bottom):
     sizes |= {"bottom": together([bottom]), "head": head, "finetune_bottom": finetune_bottom}
 
     def run(view, known, knobs):
-        return complete(keys.run_key(0), view, known, knobs, **sizes)
+        return complete(keys.run_key(0), view, known, knobs, Completion(**sizes))
 
     return harness.quick_jit(run)
 
@@ -202,7 +202,7 @@ def test_the_known_share_is_for_two_classes():
 
 def test_a_head_of_one_layer_starts_at_ones_as_released_and_a_deeper_one_does_not():
     forms = ({}, {"layers": 2})
-    heads = [passive(cases.ONE_BOTTOM, CLASSES, **form).run.keywords["head"] for form in forms]
+    heads = [passive(cases.ONE_BOTTOM, CLASSES, **form).run.keywords["of"].head for form in forms]
     z = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)), jnp.float32)
     logits = harness.quick_jit(
         lambda z: [h.apply(h.init(jax.random.key(0), z), z, True, None)[0] for h in heads]

@@ -78,6 +78,7 @@ KNOBS = {
 }
 PUBLISHED_STEPS = 25 * 1024  # 25 epochs of 1,024 steps
 DRAWN = 1024  # steps whose random numbers are drawn at once
+OPTIMIZER = optax.scale_by_adam()
 RANGES = {"temperature": (1e-3, 1e6), "alpha": (1e-3, 1e6), "ema": (0.0, 1.0)}
 
 Mix = Callable[[Array], Array]  # of embeddings [2b, D]
@@ -127,25 +128,150 @@ def _floats(change: Callable[..., Array], variables: PyTree, *others: PyTree) ->
     return jax.tree.map(change_if_floating, variables, *others)
 
 
-def complete(
-    key: Array,
-    view: View,
-    known: Known,
-    knobs: Knobs,
-    *,
-    bottom: Party,
-    head: Party,
-    num_classes: int,
-    steps: int,
-    batch_size: int,
-    finetune_bottom: bool,
-    threshold: str = "plain",
-) -> Scores:
+class Completion(NamedTuple):
+    """The attacker's model, the head that is put on it, and how they are trained."""
+
+    bottom: Party  # the attacker's, or those of all colluders in one
+    head: Party  # reads its embeddings
+    num_classes: int
+    steps: int
+    batch_size: int  # b: labeled rows of a step, and as many unlabeled ones
+    finetune_bottom: bool
+    threshold: str = "plain"
+
+    @property
+    def drawn(self) -> int:
+        """Steps whose random numbers are drawn at once: step by step would cost more than the step."""
+        return min(self.steps, DRAWN)
+
+    @property
+    def chunk(self) -> int:
+        """Rows that are evaluated at once."""
+        return CHUNK if self.bottom.light else HEAVY_CHUNK
+
+
+def _embed(
+    of: Completion, bottoms: tuple[PyTree, ...], x: Any, key: Array
+) -> tuple[Array, tuple[PyTree, ...]]:
+    """Returns embeddings in training mode, and the bottoms with moved statistics."""
+    z, (after, _) = of.bottom.apply(bottoms, x, True, key)
+    return z, after
+
+
+def _forward(
+    of: Completion, networks: tuple[PyTree, ...], x: Any, key: Array, mix: Mix
+) -> tuple[Array, tuple[PyTree, ...]]:
+    """Returns logits in training mode, and the networks that train with moved statistics. ``x`` are the inputs
+    of bottoms that train, and the embeddings of frozen ones."""
+    z, after = _embed(of, networks[1:], x, key) if of.finetune_bottom else (x, ())
+    logits, (after_head, _) = of.head.apply(networks[0], mix(z), True, key)
+    return logits, (after_head, *after)
+
+
+def _draw(
+    of: Completion, key: Array, known: Known, rows: int, alpha: Array, number: Array
+) -> Mixing:
+    """Returns the random numbers of ``of.drawn`` steps, for batches out of so many rows."""
+    drawn, batch_size = of.drawn, of.batch_size
+    labeled_key, unlabeled_key, beta_key, mix_key = jax.random.split(
+        keys.fold(key, "draws", number), 4
+    )
+    count = jnp.maximum(known.count, 1)
+    i = jax.random.randint(labeled_key, (drawn, batch_size), 0, count)
+    # with every label known there are no unlabeled rows: any row serves
+    low = jnp.where(known.count >= rows, 0, known.count)
+    j = jax.random.randint(unlabeled_key, (drawn, batch_size), low, rows)
+    lam = jax.random.beta(beta_key, alpha, alpha, (drawn,))
+    order = permutations(jax.random.uniform(mix_key, (drawn, 2 * batch_size)))
+    return Mixing(i, j, jnp.maximum(lam, 1 - lam), order)
+
+
+def _prepare(
+    of: Completion, key: Array, view: View, known: Known, number: Array, draws: Mixing
+) -> Batch:
+    """Returns the batch of a step, as far as no network that trains is needed for it."""
+    x = _rows(view.features, known.rows[jnp.concatenate([draws.labeled, draws.unlabeled])])
+    unlabeled = _rows(x, slice(of.batch_size, None))
+    # codes and token ids have no convex combinations: their embeddings are mixed, at the cut
+    mixed = mixup(x, draws.lam, draws.order) if of.bottom.mixable else x
+    dropout = jax.random.split(keys.fold(key, "dropout", number))
+    if not of.finetune_bottom:
+        unlabeled, _ = _embed(of, view.bottoms, unlabeled, dropout[0])
+        mixed, _ = _embed(of, view.bottoms, mixed, dropout[1])
+        mixed = mixed if of.bottom.mixable else mixup(mixed, draws.lam, draws.order)
+    targets = tasks.of(of.num_classes).targets(known.labels[draws.labeled], of.num_classes)
+    return Batch(unlabeled, mixed, targets, draws.lam, draws.order, dropout)
+
+
+def _step(of: Completion, knobs: Knobs, number: Array, carry: Carry, batch: Batch) -> Carry:
+    """Returns what trains, its average and Adam's state after a step."""
+    networks, averaged, state = carry
+    guess, _ = _forward(of, networks, batch.unlabeled, batch.dropout[0], lambda z: z)
+    q = sharpen(guess, knobs["temperature"])
+    targets = jnp.concatenate([batch.targets, q])
+    soft = jax.lax.stop_gradient(mixup(targets, batch.lam, batch.order))
+    weight = knobs["lambda_u"] * jnp.minimum(1.0, number / of.steps)
+
+    def at_cut(z: Array) -> Array:
+        whole = of.finetune_bottom and not of.bottom.mixable
+        return mixup(z, batch.lam, batch.order) if whole else z
+
+    def loss(params: list[PyTree]) -> tuple[Array, tuple[PyTree, ...]]:
+        joined = tuple({**n, "params": p} for n, p in zip(networks, params, strict=True))
+        logits, after = _forward(of, joined, batch.mixed, batch.dropout[1], at_cut)
+        return mixmatch_loss(logits, soft, of.batch_size, weight), after
+
+    params = [network["params"] for network in networks]
+    gradient, after = jax.grad(loss, has_aux=True)(params)
+    updates, state = OPTIMIZER.update(gradient, state, params)
+    params = jax.tree.map(lambda p, u: p - knobs["learning_rate"] * u, params, updates)
+    after = tuple({**n, "params": p} for n, p in zip(after, params, strict=True))
+    averaged = _floats(lambda v, a: knobs["ema"] * a + (1 - knobs["ema"]) * v, after, averaged)
+    # as released, decay shrinks EVERY state tensor of what trains, batch statistics too
+    decay = 1 - knobs["weight_decay"] * knobs["learning_rate"]
+    return _floats(lambda v: v * decay, after), averaged, state
+
+
+def _averaged(
+    of: Completion, key: Array, view: View, known: Known, knobs: Knobs, networks: tuple[PyTree, ...]
+) -> tuple[PyTree, ...]:
+    """Trains networks, the head first, and returns the average of their weights over all steps."""
+    rows, drawn = len(view.features[0]), of.drawn
+    # the inputs of a group of steps are prepared by large products
+    group = min(drawn, max(1, machine.rows_at_once(of.chunk) // (3 * of.batch_size)))
+    lambda_u = jnp.where(known.count >= rows, 0.0, knobs["lambda_u"])
+    knobs = {**knobs, "lambda_u": lambda_u}
+
+    def many(number: Array, carry: Carry) -> Carry:
+        draws = _draw(of, key, known, rows, knobs["alpha"], number)
+        first = number * drawn
+        prepare = jax.vmap(functools.partial(_prepare, of, key, view, known))
+
+        def some(place: Array, carry: Carry) -> Carry:
+            """The steps of a group. Those beyond the last are not taken."""
+            places = place * group + jnp.arange(group)
+            of_group = jax.tree.map(lambda a: a[jnp.minimum(places, drawn - 1)], draws)
+            batches = prepare(first + places, of_group)
+
+            def one(i: Array, carry: Carry) -> Carry:
+                batch = jax.tree.map(lambda a: a[i], batches)
+                return _step(of, knobs, first + place * group + i, carry, batch)
+
+            left = jnp.minimum(drawn, of.steps - first) - place * group
+            return jax.lax.fori_loop(0, jnp.minimum(group, left), one, carry)
+
+        groups = -(-jnp.minimum(drawn, of.steps - first) // group)
+        return jax.lax.fori_loop(0, groups, some, carry)
+
+    state = OPTIMIZER.init([network["params"] for network in networks])
+    start = (networks, networks, state)
+    return jax.lax.fori_loop(0, -(-of.steps // drawn), many, start)[1]
+
+
+def complete(key: Array, view: View, known: Known, knobs: Knobs, of: Completion) -> Scores:
     """Train the completed model, and score all training and test rows.
 
-    ``view``, ``known`` and ``knobs`` (``KNOBS``) are those of ``Attack.run``; ``bottom`` is the
-    attacker's model, or those of all colluders in one, and ``head`` reads its embeddings. One step takes
-    ``batch_size`` labeled and as many unlabeled rows.
+    ``view``, ``known`` and ``knobs`` (``KNOBS``) are those of ``Attack.run``.
 
     Returns class probabilities of all training rows [N, C] and test rows [M, C], with the ``threshold``
     "known_share" their scores by ``at_known_share``, or predicted numbers [N, 1] and [M, 1].
@@ -154,119 +280,24 @@ def complete(
     chex.assert_equal_shape([known.rows, known.labels])
     chex.assert_type([known.rows, known.count], int)
     chex.assert_equal_shape_prefix([*view.features, known.rows], 1)
-    rows, drawn = len(view.features[0]), min(steps, DRAWN)
-    most = CHUNK if bottom.light else HEAVY_CHUNK
-    group = min(drawn, max(1, machine.rows_at_once(most) // (3 * batch_size)))
-    example, _ = bottom.apply(view.bottoms, _rows(view.features, slice(2)), False, None)
-    networks = (head.init(keys.fold(key, "head"), example), *view.bottoms)
-    trained = len(networks) if finetune_bottom else 1  # the first so many networks
-
-    def embed(bottoms: tuple[PyTree, ...], x: Any, key: Array) -> tuple[Array, tuple[PyTree, ...]]:
-        """Embeddings in training mode, and the bottoms with moved statistics."""
-        z, (after, _) = bottom.apply(bottoms, x, True, key)
-        return z, after
-
-    def forward(networks: tuple[PyTree, ...], x: Any, key: Array, mix: Mix) -> Any:
-        """Logits in training mode, and the networks that train with moved statistics. ``x`` are the inputs of
-        bottoms that train, and the embeddings of frozen ones."""
-        z, after = embed(networks[1:], x, key) if finetune_bottom else (x, ())
-        logits, (after_head, _) = head.apply(networks[0], mix(z), True, key)
-        return logits, (after_head, *after)
-
-    optimizer = optax.scale_by_adam()
-    decay = 1 - knobs["weight_decay"] * knobs["learning_rate"]
-    lambda_u = jnp.where(known.count >= rows, 0.0, knobs["lambda_u"])
-
-    def draw(number: Array) -> Mixing:
-        """The random numbers of ``DRAWN`` steps; to draw them step by step would cost more than the step."""
-        labeled_key, unlabeled_key, beta_key, mix_key = jax.random.split(
-            keys.fold(key, "draws", number), 4
-        )
-        count = jnp.maximum(known.count, 1)
-        i = jax.random.randint(labeled_key, (drawn, batch_size), 0, count)
-        # with every label known there are no unlabeled rows: any row serves
-        low = jnp.where(known.count >= rows, 0, known.count)
-        j = jax.random.randint(unlabeled_key, (drawn, batch_size), low, rows)
-        lam = jax.random.beta(beta_key, knobs["alpha"], knobs["alpha"], (drawn,))
-        order = permutations(jax.random.uniform(mix_key, (drawn, 2 * batch_size)))
-        return Mixing(i, j, jnp.maximum(lam, 1 - lam), order)
-
-    def prepare(number: Array, draws: Mixing) -> Batch:
-        """The batch of a step, as far as no network that trains is needed for it."""
-        x = _rows(view.features, known.rows[jnp.concatenate([draws.labeled, draws.unlabeled])])
-        unlabeled = _rows(x, slice(batch_size, None))
-        # codes and token ids have no convex combinations: their embeddings are mixed, at the cut
-        mixed = mixup(x, draws.lam, draws.order) if bottom.mixable else x
-        dropout = jax.random.split(keys.fold(key, "dropout", number))
-        if not finetune_bottom:
-            unlabeled, _ = embed(view.bottoms, unlabeled, dropout[0])
-            mixed, _ = embed(view.bottoms, mixed, dropout[1])
-            mixed = mixed if bottom.mixable else mixup(mixed, draws.lam, draws.order)
-        targets = tasks.of(num_classes).targets(known.labels[draws.labeled], num_classes)
-        return Batch(unlabeled, mixed, targets, draws.lam, draws.order, dropout)
-
-    def step(number: Array, carry: Carry, batch: Batch) -> Carry:
-        networks, averaged, state = carry
-        guess, _ = forward(networks, batch.unlabeled, batch.dropout[0], lambda z: z)
-        q = sharpen(guess, knobs["temperature"])
-        targets = jnp.concatenate([batch.targets, q])
-        soft = jax.lax.stop_gradient(mixup(targets, batch.lam, batch.order))
-        weight = lambda_u * jnp.minimum(1.0, number / steps)
-
-        def at_cut(z: Array) -> Array:
-            whole = finetune_bottom and not bottom.mixable
-            return mixup(z, batch.lam, batch.order) if whole else z
-
-        def loss(params: list[PyTree]) -> tuple[Array, tuple[PyTree, ...]]:
-            joined = tuple({**n, "params": p} for n, p in zip(networks, params, strict=True))
-            logits, after = forward(joined, batch.mixed, batch.dropout[1], at_cut)
-            return mixmatch_loss(logits, soft, batch_size, weight), after
-
-        params = [network["params"] for network in networks]
-        gradient, after = jax.grad(loss, has_aux=True)(params)
-        updates, state = optimizer.update(gradient, state, params)
-        params = jax.tree.map(lambda p, u: p - knobs["learning_rate"] * u, params, updates)
-        after = tuple({**n, "params": p} for n, p in zip(after, params, strict=True))
-        averaged = _floats(lambda v, a: knobs["ema"] * a + (1 - knobs["ema"]) * v, after, averaged)
-        # as released, decay shrinks EVERY state tensor of what trains, batch statistics too
-        return _floats(lambda v: v * decay, after), averaged, state
-
-    def many(number: Array, carry: Carry) -> Carry:
-        draws, first = draw(number), number * drawn
-
-        def some(place: Array, carry: Carry) -> Carry:
-            """The steps of a group, whose inputs are prepared by large products. Those beyond the last are not
-            taken."""
-            places = place * group + jnp.arange(group)
-            of_group = jax.tree.map(lambda a: a[jnp.minimum(places, drawn - 1)], draws)
-            batches = jax.vmap(prepare)(first + places, of_group)
-
-            def one(i: Array, carry: Carry) -> Carry:
-                batch = jax.tree.map(lambda a: a[i], batches)
-                return step(first + place * group + i, carry, batch)
-
-            left = jnp.minimum(drawn, steps - first) - place * group
-            return jax.lax.fori_loop(0, jnp.minimum(group, left), one, carry)
-
-        groups = -(-jnp.minimum(drawn, steps - first) // group)
-        return jax.lax.fori_loop(0, groups, some, carry)
-
-    training = networks[:trained]
-    state = optimizer.init([network["params"] for network in training])
-    _, averaged, _ = jax.lax.fori_loop(0, -(-steps // drawn), many, (training, training, state))
+    example, _ = of.bottom.apply(view.bottoms, _rows(view.features, slice(2)), False, None)
+    networks = (of.head.init(keys.fold(key, "head"), example), *view.bottoms)
+    trained = len(networks) if of.finetune_bottom else 1  # the first so many networks
+    averaged = _averaged(of, key, view, known, knobs, networks[:trained])
     evaluated = (*averaged, *networks[trained:])  # a frozen bottom is the one that was given
 
     def logits_of_rows(x: tuple[Array, ...]) -> Array:
-        z, _ = bottom.apply(evaluated[1:], x, False, None)
-        return head.apply(evaluated[0], z, False, None)[0]
+        z, _ = of.bottom.apply(evaluated[1:], x, False, None)
+        return of.head.apply(evaluated[0], z, False, None)[0]
 
     def logits_of(x: tuple[Array, ...]) -> Array:
-        return over_chunks(lambda r: logits_of_rows(_rows(x, r)), jnp.arange(len(x[0])), most)
+        rows = jnp.arange(len(x[0]))
+        return over_chunks(lambda r: logits_of_rows(_rows(x, r)), rows, of.chunk)
 
     train, test = logits_of(view.features), logits_of(view.test_features)
-    if num_classes == 1:
+    if of.num_classes == 1:
         return Scores(train, test)
-    if threshold == "plain":
+    if of.threshold == "plain":
         return Scores(jax.nn.softmax(train), jax.nn.softmax(test))
     positive = jnp.sum(known.labels == 1) / jnp.maximum(known.count, 1)
     return Scores(*(at_known_share(part, train, positive) for part in (train, test)))
@@ -297,8 +328,7 @@ def completion_run(
         )
     # ones, as released, would keep all hidden units of more layers equal
     weights = "ones" if layers == 1 else "default"
-    return functools.partial(
-        complete,
+    of = Completion(
         bottom=together([from_module(module) for module in bottoms]),
         head=from_module(Head((num_classes,) * (layers - 1), num_classes, weights=weights)),
         num_classes=num_classes,
@@ -307,6 +337,7 @@ def completion_run(
         finetune_bottom=finetune_bottom,
         threshold=threshold,
     )
+    return functools.partial(complete, of=of)
 
 
 def passive(
