@@ -14,8 +14,8 @@ from vfljax.defenses.dcor import penalty
 from vfljax.defenses.pe_loss import energy
 
 LABELS = np.arange(60) % 2
-CHARGE = divisions.Formula(charge.charges, charge.charge_weights)
-CORRELATION = divisions.Formula(charge.directions, charge.direction_weights)
+CHARGE = divisions.Formula(charge.charges, charge.charge_weights, 1e-3)
+CORRELATION = divisions.Formula(charge.directions, charge.direction_weights, 1e-6)
 BOTH = {
     "charge": (CHARGE, reference.charges, energy),
     "correlation": (CORRELATION, reference.pulls, lambda z, y: penalty(z, y, 3)),

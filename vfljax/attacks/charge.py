@@ -84,16 +84,16 @@ def charge(
 
     Knobs, options, scores and errors are those of ``divisions.attack_of``; ``softening`` is the defense's.
     """
-    formula = Formula(charges, charge_weights)
-    return divisions.attack_of(formula, 1e-3, bottoms, num_classes, names, rounds, starts)
+    formula = Formula(charges, charge_weights, 1e-3)
+    return divisions.attack_of(formula, bottoms, num_classes, names, rounds, starts)
 
 
 @functools.wraps(charge, assigned=())  # the same options
 def correlation(bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
     """Score each row by how well its class's pull under dCor explains the gradients it received, as ``charge``
     does; ``softening`` is the attacker's own."""
-    formula = Formula(directions, direction_weights)
-    return divisions.attack_of(formula, 1e-6, bottoms, num_classes, **{**ROW.options, **options})
+    formula = Formula(directions, direction_weights, 1e-6)
+    return divisions.attack_of(formula, bottoms, num_classes, **{**ROW.options, **options})
 
 
 ROW = AttackRow(charge, rule=2, cost=core.WHOLE, whole_batches=True)

@@ -70,6 +70,7 @@ class Formula(NamedTuple):
 
     push: Callable[[Array, Array, Array], Pushes]  # of embeddings [B, D], sent [B] and softening []
     weights: Callable[[Array], tuple[Array, Array]]  # w and v [B, C] of p [B, C], 0 where not sent
+    softening: float  # the published or usual value of that knob
 
 
 class PartyBatches(NamedTuple):
@@ -241,13 +242,7 @@ def explained(
 
 
 def attack_of(
-    formula: Formula,
-    softening: float,
-    bottoms: Bottoms,
-    num_classes: int,
-    names: str,
-    rounds: int,
-    starts: int,
+    formula: Formula, bottoms: Bottoms, num_classes: int, names: str, rounds: int, starts: int
 ) -> Attack:
     """Returns the attack on the defense of a formula.
 
@@ -255,7 +250,6 @@ def attack_of(
 
     Args:
       formula: the defense's.
-      softening: the published or usual value of that knob.
       bottoms: the attackers' bottom models, whose widths part the cut.
       names: "known" for classes named by the known rows, "none" for an attacker without any label.
       rounds: how often the logits are refined under each of ``NOISES``.
@@ -264,7 +258,7 @@ def attack_of(
     Returns:
       An attack whose scores [N, C] are logits, of either sign; NaN for rows never sent.
     """
-    named = core.named_by(names, {"softening": softening})
+    named = core.named_by(names, {"softening": formula.softening})
     core.check_whole("rounds", rounds, 1)
     core.check_whole("starts", starts, 1)
     places = list(itertools.accumulate((bottom.out for bottom in bottoms), initial=0))
