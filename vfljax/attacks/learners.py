@@ -7,7 +7,8 @@ learner reads from the same columns does not come from the federation. On the ex
 (``reader``).
 Labels that are numbers have learners of their own, ``REGRESSORS``.
 All are scikit-learn's, or a few lines of NumPy, but for propagation of labels, which is that of the attack
-``spreading``.
+``spreading``. Ridge, kernel ridge and discriminants are those of the attack ``ranks``: jitted as there, they
+would compile for 4 s for each number of known labels, and fit in a millisecond either way (measured).
 """
 
 from __future__ import annotations
