@@ -264,8 +264,7 @@ def answer(rule: str, judged: Judgments, explored: np.ndarray, own: np.ndarray) 
             others = [v for v in exploring if v["configuration"] not in looks]
             of = Evidence([*denied, *others], final, goal, stage2=True, level=level)
             out = decision.decide(of)
-            futile = not any(decision.may_settle(v, out) for v in out.undecided)
-            if out.closed or futile or out.reason is Reason.NEXT:
+            if out.closed or not decision.may_close(out) or out.reason is Reason.NEXT:
                 break
     left = own[LOOKS[-1] :]
     if rule == "confirmed" and of and out.reason is Reason.LIMITS and out.leading and len(left):

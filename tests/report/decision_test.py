@@ -281,6 +281,28 @@ def test_a_look_is_not_taken_where_it_is_not_likely_to_settle_anything():
     assert not decision.may_settle(unknowing.undecided[0], unknowing)  # no seed can settle that
     other = point(2, 0.6, **unclear)  # of the sweep, which did not compete
     assert not decision.may_settle(other, found)
+    # what it costs is likely to deny it, whatever is open of what leaks
+    of = decided(point(1, 0.6, **wide | unclear), stage2=True)
+    assert decision.may_settle(of.undecided[0], of)
+
+
+@pytest.mark.parametrize(
+    ("values", "likely"),
+    [
+        # limits of five seeds, .02 away; twelve are likely to have .010 in place of that
+        ({"undefended_e": 0.035, "undefended_e_upper": 0.055}, True),
+        ({"undefended_e": 0.045, "undefended_e_upper": 0.065}, False),
+        ({"gain": -0.005, "gain_lower": -0.025, "gain_upper": 0.015}, True),
+        ({"gain": 0.002, "gain_lower": -0.018, "gain_upper": 0.022}, False),
+        ({"undefended_e": NAN, "undefended_e_upper": NAN}, False),
+    ],
+)
+def test_a_look_is_taken_where_undefended_alone_may_close_the_answer(values, likely):
+    wide = {"verdict": Verdict.CANNOT_SAY.value, "e_upper": 0.06, "cost_seeds": NAN}
+    rows = [BARE_ROW | values, point(1, 0.6, verdict_seeds=50.0, **wide)]
+    found = decide(Evidence(rows, rows, GOAL, stage2=True, looks_left=True))
+    assert decision.may_close(found) == likely
+    assert found.reason is (Reason.CUT_OFF if likely else Reason.LIMITS)
 
 
 def test_which_families_apply(monkeypatch):

@@ -116,7 +116,7 @@ def _settled(found: Judged, panel: str) -> bool:
         return False
     if of.reason is Reason.FAILED and progress(folder).failed:  # they are tried again
         return False
-    futile = of.stage2 and not any(decision.may_settle(v, of) for v in of.undecided)
+    futile = of.stage2 and not decision.may_close(of)
     return futile or not looks_left(folder)
 
 
