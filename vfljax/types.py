@@ -314,6 +314,7 @@ class HParams(NamedTuple):
     decay: Array
     gamma: Array  # [bottoms] gamma of each party; 0 is honest
     strength: Array  # [bottoms] strength of each party's upload; 0 is honest
+    absent: Array  # [bottoms] 1 of a party that takes no part, so that it does not learn; else 0
     defenses: dict[str, dict[str, Array]]  # name of the defense -> knob -> value
 
 

@@ -81,6 +81,7 @@ def _members_of(
         decay=column(0.1),
         gamma=honest,
         strength=honest,
+        absent=honest,
         defenses={
             name: {k: column(v) for k, v in values.items()} for name, values in knobs.items()
         },

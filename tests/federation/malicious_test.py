@@ -23,7 +23,7 @@ STEPS = 20
 
 
 def hparams(momentum=0.9, weight_decay=0.0):
-    values = (0.1, momentum, weight_decay, (), 0.1, (0.0,), (0.0,))
+    values = (0.1, momentum, weight_decay, (), 0.1, (0.0,), (0.0,), (0.0,))
     return HParams(*(jnp.asarray(v, jnp.float32) for v in values), defenses={})
 
 

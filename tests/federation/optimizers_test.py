@@ -12,7 +12,7 @@ GRADIENTS = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
 
 
 def hparams(milestones=(), decay=0.1):
-    values = (0.1, 0.9, 0.01, milestones, decay, (0.0,), (0.0,))
+    values = (0.1, 0.9, 0.01, milestones, decay, (0.0,), (0.0,), (0.0,))
     return HParams(*(jnp.asarray(v, jnp.float32) for v in values), defenses={})
 
 

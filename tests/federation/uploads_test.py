@@ -44,10 +44,10 @@ def test_what_is_sent_and_what_comes_back_agree_with_the_twin_and_0_changes_no_b
         np.testing.assert_allclose(ours[1], factor * np.asarray(gradient), atol=1e-6)
 
 
-def trained(upload, strength):
+def trained(upload, strength, absent=0.0):
     """(initial state, batches, final state, exchanges) of a federation whose first party deviates."""
     spec = dataclasses.replace(harness.make_spec(), upload=upload)
-    hparams = harness.make_hparams(spec, strength=[strength, 0.0, 0.0])
+    hparams = harness.make_hparams(spec, strength=[strength, 0.0, 0.0], absent=[absent, 0.0, 0.0])
     batches = harness.make_batches(spec, STEPS)
     initial = harness.make_state(spec, hparams, seed=1)
     final, exchanges, _ = harness.run_steps(spec, hparams, batches, seed=1)
@@ -86,7 +86,7 @@ def test_steps_in_which_one_party_swaps_agree_with_the_numpy_twin():
 
 
 def test_a_party_that_takes_no_part_sends_and_does_not_learn():
-    initial, _, final, exchanges = trained("honest", -1.0)
+    initial, _, final, exchanges = trained("honest", 0.0, absent=1.0)
     *_, honest = trained("honest", 0.0)
     after, before = (harness.numbers(state.weights.bottoms[0]) for state in (final, initial))
     for one, other in zip(after, before, strict=True):

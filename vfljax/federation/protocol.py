@@ -90,11 +90,12 @@ def _check_batch(spec: Spec, batch: Batch) -> None:
 
 
 def _check_numbers(spec: Spec, hparams: HParams) -> None:
-    """Asserts that the numbers are those of one trial: all are scalars, except gamma and strength [bottoms]
-    and milestones [m]."""
-    chex.assert_shape([hparams.gamma, hparams.strength], (len(spec.bottoms),))
+    """Asserts that the numbers are those of one trial: all are scalars, except gamma, strength and absent
+    [bottoms] and milestones [m]."""
+    of_parties = [hparams.gamma, hparams.strength, hparams.absent]
+    chex.assert_shape(of_parties, (len(spec.bottoms),))
     chex.assert_rank(hparams.milestones, 1)
-    numbers = hparams._replace(gamma=None, strength=None, milestones=None)
+    numbers = hparams._replace(gamma=None, strength=None, absent=None, milestones=None)
     chex.assert_rank(jax.tree.leaves(numbers), 0)
 
 
@@ -229,7 +230,8 @@ def make_step(spec: Spec) -> Callable[[State, Batch, HParams], tuple[State, Exch
                 z, aux = party.apply(
                     _with_params(variables, params), x, True, keys.fold(key, "bottom", p)
                 )
-                return send(keys.fold(key, "upload", p), z, anchor, hparams.strength[p]), aux
+                sent = send(keys.fold(key, "upload", p), z, anchor, hparams.strength[p])
+                return uploads.unlearned(sent, hparams.absent[p]), aux
 
             sent, pullback, (after, _) = defense.link.send(
                 forward, variables["params"], keys.fold(key, "direction", p)

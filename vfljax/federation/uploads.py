@@ -7,8 +7,7 @@ strength is traced, and 0 sends the embeddings as they are. The exchange records
 ========  ===============================================================================================
 name      sent
 ========  ===============================================================================================
-honest    z. Its strength is 0, or -1 where the label party is trained alone: the gradient that is pulled back
-          through it is then 0, as for a party that takes no part
+honest    z. Its strength is 0
 scale     (1 + strength) z
 constant  z + strength (mean of the batch - z): at 1 all rows of a batch send the same embedding, so that the
           gradient of a row depends on its label and on the other parties' columns alone
@@ -42,8 +41,14 @@ class Upload(NamedTuple):
 
 
 def _honest(key: Array, z: Array, anchor: Array, strength: Array) -> Array:
-    del key, anchor
-    return z + strength * (z - jax.lax.stop_gradient(z))
+    del key, anchor, strength
+    return z
+
+
+def unlearned(sent: Array, absent: Array) -> Array:
+    """Returns ``sent`` [B, D] as it is. The gradient that is pulled back through it is 0 if ``absent`` [] is 1,
+    of a party that takes no part, and unchanged if it is 0."""
+    return sent - absent * (sent - jax.lax.stop_gradient(sent))
 
 
 def _scale(key: Array, z: Array, anchor: Array, strength: Array) -> Array:

@@ -33,7 +33,7 @@ from vfljax.sweep.plan import Plan
 from vfljax.sweep.progress import Progress
 from vfljax.sweep.saving import Saved
 from vfljax.sweep.sharding import Shard, mapped_at_once
-from vfljax.types import HONEST, HostArray, PyTree, Spec, State, Weights
+from vfljax.types import HostArray, PyTree, Spec, State, Weights
 
 ORDER_BYTES = 256 << 20  # orders of rows kept for the next group and shard
 SAVE_SECONDS = 5.0  # progress of an unfinished shard is saved this often
@@ -299,11 +299,11 @@ def _alone_figures(
     places = np.flatnonzero(trials.index.isin(undefended.index))
     shard = shard._replace(trials=tuple(shard.trials[i] for i in places))
     whole = trainer.all_at_once and len(trials) > FEW * len(undefended)
-    if spec.upload == HONEST and not whole:
+    if not whole:
         alone = copy.copy(trainer)
         alone.table = batch_layout.share(table)
     else:
-        bare_spec = dataclasses.replace(spec, defenses=(), upload=HONEST)
+        bare_spec = dataclasses.replace(spec, defenses=())
         shard = Shard("alone", 0, tuple(range(len(undefended))), len(undefended))
         group = grouping.Group(shard.name, bare_spec, undefended)
         bare = plan._replace(table=table._replace(scores=None), shards=[shard], groups=[group])
@@ -311,10 +311,8 @@ def _alone_figures(
             # not wider than the trainer of the shard, whose width fits into memory
             alone = Trainer(bare, shard, pool, trainer.orders, trainer.layout.width)
     member, snapshot = alone.start(shard)
-    strength = member.hparams.strength
-    # with the upload HONEST, the strength -1 passes no gradient to a bottom model (``uploads``)
-    strengths = jnp.where(jnp.arange(len(spec.bottoms))[None] < spec.passive, -1.0, strength)
-    member = member._replace(hparams=member.hparams._replace(strength=strengths))
+    absent = member.hparams.absent.at[:, : spec.passive].set(1.0)
+    member = member._replace(hparams=member.hparams._replace(absent=absent))
     run = alone.epochs(member, snapshot, count=len(undefended))
     ((snapshot, finite),) = collections.deque(run, maxlen=1)
     figures, _ = alone.evaluate(undefended, snapshot.state)

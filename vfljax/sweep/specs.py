@@ -190,6 +190,7 @@ def member_of_trials(
         decay=column("decay"),
         gamma=column("gamma")[:, None] * malicious,
         strength=column("strength")[:, None] * malicious,
+        absent=np.zeros_like(malicious),
         defenses=knobs,
     )
     ids = trials["trial"].tolist()

@@ -49,7 +49,12 @@ def make_spec(num_classes: int = 5, defenses: Any = (), **changes: Any) -> Spec:
 
 
 def make_hparams(
-    spec: Spec, defenses: Any = None, gamma: Any = None, strength: Any = None, **changes: Any
+    spec: Spec,
+    defenses: Any = None,
+    gamma: Any = None,
+    strength: Any = None,
+    absent: Any = None,
+    **changes: Any,
 ) -> HParams:
     """Returns the numbers of a trial.
 
@@ -58,6 +63,7 @@ def make_hparams(
       defenses: knobs by defense; None for no defense.
       gamma: one number per bottom; None for honest parties.
       strength: strength of the uploads, one number per bottom; None for honest parties.
+      absent: 1 or 0 per bottom; None if all take part.
       changes: other fields of ``HParams``.
     """
     values = {
@@ -68,6 +74,7 @@ def make_hparams(
         "decay": 0.1,
         "gamma": [0.0] * len(spec.bottoms) if gamma is None else gamma,
         "strength": [0.0] * len(spec.bottoms) if strength is None else strength,
+        "absent": [0.0] * len(spec.bottoms) if absent is None else absent,
         **changes,
     }
     return HParams(
