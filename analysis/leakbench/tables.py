@@ -3,14 +3,17 @@
     python -m analysis.leakbench.tables             writes analysis/leakbench/boards.csv
     python -m analysis.leakbench.tables --release   writes analysis/leakbench/releases/VERSION as well
     python -m analysis.leakbench.tables --since=1.0 prints the leaks that differ from a release's, and counts
+    python -m analysis.leakbench.tables --since=1.0 --until=2.0     does so for two releases
 
-``boards.csv`` has a row for each entry, board and share of the gain. Nothing is run. A release holds that table
-and the suite of its version. It is kept for good: the command refuses to write one that is there.
+``boards.csv`` has a row for each entry, board and share of the gain. There is none while no entry has results
+of this version of AutoLeak. Nothing is run. A release holds that table and the suite of its version. It is kept
+for good: the command refuses to write one that is there.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import pathlib
 import shutil
@@ -96,8 +99,9 @@ def _json(value: Any) -> str:
 
 
 def text(entries: Sequence[Entry]) -> str:
-    """Returns the table of ``rows`` as CSV."""
-    return rows(entries).to_csv(index=False, lineterminator="\n")
+    """Returns the table of ``rows`` as CSV, "" without a row."""
+    table = rows(entries)
+    return table.to_csv(index=False, lineterminator="\n") if len(table) else ""
 
 
 def stored(folder: pathlib.Path = ENTRIES) -> list[Entry]:
@@ -133,6 +137,15 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"size": moves.size(), "min": moves.min(), "max": moves.max()})
 
 
+def _made(entries: Sequence[Entry]) -> str:
+    """Returns ``text``. Raises UserError if it has no row."""
+    table = text(entries)
+    if not table:
+        what = f"no entry has results of AutoLeak {autoleak().version}"
+        raise UserError(what, remedy="run python -m launch.leakbench --data=NAME --workdir=DIR")
+    return table
+
+
 def release(entries: Sequence[Entry], releases: pathlib.Path = RELEASES) -> pathlib.Path:
     """Writes the table and the suite of this version to a folder, and returns it.
 
@@ -141,8 +154,9 @@ def release(entries: Sequence[Entry], releases: pathlib.Path = RELEASES) -> path
       releases: folder of all releases.
 
     Raises:
-      UserError: if the release is there.
+      UserError: if the release is there, or no entry has results of this version.
     """
+    table = _made(entries)
     folder = releases / autoleak().version
     if folder.exists():
         what = f"{short_path(folder)} is there, and a release is kept for good"
@@ -151,7 +165,7 @@ def release(entries: Sequence[Entry], releases: pathlib.Path = RELEASES) -> path
         f".{folder.name}"
     )  # so that a killed command leaves no part of a release
     whole.mkdir(parents=True, exist_ok=True)
-    store.write_bytes(whole / BOARDS_CSV.name, text(entries).encode())
+    store.write_bytes(whole / BOARDS_CSV.name, table.encode())
     shutil.copy(SUITE, whole / SUITE.name)
     return whole.rename(folder)
 
@@ -159,20 +173,30 @@ def release(entries: Sequence[Entry], releases: pathlib.Path = RELEASES) -> path
 def main() -> None:
     """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
+    versions = sorted(p.name for p in RELEASES.iterdir() if p.is_dir())
     parser.add_argument("--release", action="store_true")
-    parser.add_argument("--since", choices=sorted(p.name for p in RELEASES.iterdir() if p.is_dir()))
+    parser.add_argument("--since", choices=versions)
+    parser.add_argument("--until", choices=versions, help="default: the stored entries")
     options, entries = parser.parse_args(), stored()
-    if options.since:
-        table = moved(*map(pd.read_csv, (RELEASES / options.since / BOARDS_CSV.name, BOARDS_CSV)))
-        print(table.to_csv(index=False), counted(table).to_string(float_format="%.2f"), sep="\n")
-        return
-    store.write_bytes(BOARDS_CSV, text(entries).encode())
-    print(f"written: {short_path(BOARDS_CSV)}")
-    if options.release:
-        try:
+    if options.until and not options.since:
+        parser.error("--until is of --since: give both")
+    try:
+        now = "" if options.until else _made(entries)
+        if options.since:
+            before, after = (
+                RELEASES / each / BOARDS_CSV.name if each else io.StringIO(now)
+                for each in (options.since, options.until)
+            )
+            table = moved(pd.read_csv(before), pd.read_csv(after))
+            counts = counted(table).to_string(float_format="%.2f")
+            print(table.to_csv(index=False), counts, sep="\n")
+            return
+        store.write_bytes(BOARDS_CSV, now.encode())
+        print(f"written: {short_path(BOARDS_CSV)}")
+        if options.release:
             print(f"written: {short_path(release(entries))}")
-        except UserError as error:
-            raise SystemExit(f"error: {error}") from error
+    except UserError as error:
+        raise SystemExit(f"error: {error}") from error
 
 
 if __name__ == "__main__":

@@ -58,5 +58,5 @@ def test_attacks_are_added_beside_those_that_are_there():
     assert more["local_only"][: len(first["local_only"])] == first["local_only"]
     assert baseline(more) == {(0, 20), (1, 20), (0, 30), (1, 30)}
     statuses = {key: about["status"] for key, about in more["attacks"].items()}
-    assert statuses == {"mean.rule1": "ok", "probe.rule2": "ok", "norm.rule1": "skipped"}
+    assert statuses == {"mean.rule1": "ok", "probe.rule3": "ok", "norm.rule1": "skipped"}
     assert more["attacks"]["mean.rule1"] == first["attacks"]["mean.rule1"]

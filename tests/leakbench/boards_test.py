@@ -9,7 +9,7 @@ from vfljax.attacks.core import FEW_DRAWS
 from vfljax.config import from_file
 from vfljax.sweep import sharding
 
-VERSION = "2.0"
+VERSION = "3.0"
 LAYOUT = {
     "places": 8,
     "draws": 2,

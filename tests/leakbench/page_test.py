@@ -38,6 +38,12 @@ def test_a_board_without_figures_has_a_table_and_no_figure():
     assert "<script>alert" not in text
 
 
+def test_without_a_board_the_page_says_how_to_make_one():
+    text = page([Entry(name="a", method={"noise": {}})])
+    assert f"No board of AutoLeak {autoleak().version} is stored yet" in text
+    assert "is stored yet" not in page([entry("a", 0.7)])
+
+
 def test_names_beside_a_figure_do_not_overlap():
     many = [20.0, 276.0, 21.0, 20.5, 270.0, 275.0, 150.0]
     placed = np.array(apart(many, 24, 276))

@@ -3,6 +3,10 @@
 It is what the passive party reaches without the federation, hence a candidate for the strongest attack like
 any other, scored on the same seeds and rows. It depends on the seed, the attackers, the number of known
 labels and the learner, but on no trial. Its rows, of the variant ``LABEL``, therefore name no trial.
+
+Learners have no rule number. A sweep keeps the rows that it has stored, and a later version fits only the
+seeds, attackers and numbers of known labels that are missing. So after a change that moves a learner's figures,
+a sweep that was continued may hold rows of both; what is compared to the last digit needs a sweep of its own.
 """
 
 from __future__ import annotations

@@ -224,8 +224,9 @@ class AttackRow:
     """Why it is not defined for labels that are numbers (``num_classes`` = 1); "" if it is."""
 
     rule: int = 1
-    """The number of the attack's rule, stored with its rows. A change of the code that moves its figures
-    takes the next number, so that rows of different rules are never mixed or averaged."""
+    """The number of the attack's rule, stored with its rows. A change of the code or of a default that moves
+    its figures takes the next number, so that rows of different rules are never mixed or averaged. Learners of
+    the local-only baseline have no rule (``attacking.local_only``)."""
 
     origin: Origin | None = None
     """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""

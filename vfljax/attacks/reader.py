@@ -58,7 +58,7 @@ def reader(
 ROW = AttackRow(
     reader,
     widest=core.WIDEST,
-    rule=4,
+    rule=5,
     host_options=("learner",),
     cost=core.HOST,
     not_for_numbers="",
