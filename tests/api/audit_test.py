@@ -9,7 +9,7 @@ import pytest
 from tests.auditing.survey_test import PARTIES, values, written
 from tests.refusals import refused
 from vfljax.api import commands
-from vfljax.api.audit import _attackers, audit, seconds_of
+from vfljax.api.audit import _attackers, audit, audit_trees, seconds_of
 from vfljax.api.commands import COMMANDS
 from vfljax.api.flags import parsed, taken
 from vfljax.api.partitioned_table import parties_of, partitioned_table
@@ -36,7 +36,7 @@ OWNERS = {"bank": ("age", "limit"), "telco": ("pay*",), "shop": ("buys",)}
         ({"known": -1}, "known=-1"),
         ({"seeds": 0}, "seeds=0"),
         ({"budget": "soon"}, "budget='soon'"),
-        ({"goal": Goal(max_leak=1.5)}, "max_leak=1.5"),
+        ({"goal": Goal(max_leak=1.5)}, "max_leak=1.5: give a number from 0 to 1"),
         ({"goal": {"max_leak": 0.5}}, "goal is of type dict"),
         ({"option": {"label": "y"}}, "option names a label"),
         ({"option": {"drop": "zz*"}}, "column in drop= 'zz*'"),
@@ -51,6 +51,36 @@ def test_an_argument_that_cannot_be_meant_is_named(tmp_path, monkeypatch, change
         table = partitioned_table(**taken(partitioned_table, given))
         audit(table, **given, say=lambda line: None)
     assert not (tmp_path / "w" / "sweep.json").exists()
+
+
+@pytest.mark.parametrize("audits", [audit, audit_trees])
+@pytest.mark.parametrize(
+    ("goal", "says"),
+    [(Goal(max_leak=1.5), "max_leak=1.5"), (Goal(keep_gain="x"), "keep_gain='x'")],  # type: ignore
+)
+def test_a_goal_is_checked_before_anything_is_trained(audits, goal, says, tmp_path, monkeypatch):
+    def trained(*given, **others):
+        raise AssertionError("something is trained")
+
+    monkeypatch.setattr("vfljax.auditing.run.config_of", trained)
+    monkeypatch.setattr("vfljax.auditing.trees.audit", trained)
+    table = partitioned_table("t.csv", "y", PARTIES)
+    with refused(f"{says}: give a number from 0 to 1"):
+        audits(table, tmp_path / "w", goal=goal)
+
+
+@pytest.mark.parametrize("audits", [audit, audit_trees])
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"label": "y"}, "give partitioned_table=vfljax.partitioned_table(label=...)"),
+        ({"max_leak": 0.5}, "give goal=vfljax.config.Goal(max_leak=...)"),
+        ({"federatoin": "both"}, "unknown argument"),
+    ],
+)
+def test_arguments_of_the_records_of_an_audit_are_sent_to_what_makes_them(audits, given, says):
+    with refused(audits.__name__, says):
+        audits("mine.csv", **given, workdir="w")
 
 
 @pytest.mark.parametrize(
@@ -121,15 +151,23 @@ def test_budgets_that_are_no_time(budget):
         seconds_of(budget)
 
 
+OF_NETWORKS = ("--federation=split", "--noconfirm", "--nocanaries", "--first_seed=0")
+
+
+# what the other audit alone has may be given, if it is the default
 @pytest.mark.parametrize(
-    ("words", "called"), [((), "audited"), (("--trees", "--told=all"), "audit_trees")]
+    ("words", "called"),
+    [
+        (("--told=own", "--noplain"), "audited"),
+        (("--trees", "--told=all", *OF_NETWORKS), "audit_trees"),
+    ],
 )
 def test_flags_of_the_command_reach_the_function_that_audits(words, called, monkeypatch):
     asked = {}
 
     @functools.wraps(getattr(commands, called))
-    def stopped(partitioned, **others):
-        asked.update(others, table=partitioned)
+    def stopped(partitioned_table, **others):
+        asked.update(others, table=partitioned_table)
         raise UserError("enough")
 
     monkeypatch.setattr(commands, called, stopped)
@@ -143,7 +181,8 @@ def test_flags_of_the_command_reach_the_function_that_audits(words, called, monk
     of = asked["table"]
     assert (of.label, of.label_party, of.options) == ("y", "a", {"drop": ("w",)})
     assert dict(of.parties) == {"a": ("x",), "b": ("z",)}
-    assert asked.get("told") == ("all" if words else None)
+    assert asked.get("told") == ("all" if called == "audit_trees" else None)
+    assert "federation" not in asked
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Flags made from signatures: of each annotation, of every command, and in messages."""
 
+import functools
 import inspect
 import os
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,12 @@ EVERY = {
 }
 
 
-@checked
+def file_of(path: str, sep: str = ",") -> str:
+    """Makes the argument ``table`` of ``example``."""
+    return path + sep
+
+
+@functools.partial(checked, makers={"table": ("its.file", file_of)})
 def example(
     table: Path,
     *,
@@ -111,6 +117,7 @@ def test_python_s_values_are_accepted_too(given, name, value):
         ({"table": ""}, "table is empty"),
         ({"table": "s3://x"}, "table='s3://x' is a URI and no path"),
         ({"conut": 3}, "unknown argument of example 'conut': did you mean 'count'"),
+        ({"sep": ";"}, "example takes no sep: give table=its.file(sep=...)"),
     ],
 )
 def test_a_wrong_type_is_one_line_that_names_the_argument(given, words):
@@ -121,6 +128,11 @@ def test_a_wrong_type_is_one_line_that_names_the_argument(given, words):
 def test_an_argument_that_is_missing_is_named_with_its_meaning():
     with refused("table is needed: a file, whose text has two lines"):
         example()
+
+
+def test_arguments_that_have_no_place_are_to_be_given_by_name():
+    with refused("example: too many", "give table=its.file(...), the others by name"):
+        example("t", True)
 
 
 @pytest.mark.parametrize(

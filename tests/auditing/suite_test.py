@@ -21,9 +21,9 @@ from vfljax.sweep.plan import make_plan
 from vfljax.types import Federation
 
 
-def config(table, federation="split", known=0, seeds=3):
-    asked = AuditRequest(table.asked, ("telco",), known, seeds, Goal())
-    return suite.config(table, asked, federation)
+def config(surveyed, federation="split", known=0, seeds=3):
+    request = AuditRequest(surveyed.table, ("telco",), known, seeds, Goal())
+    return suite.config(surveyed, request, federation)
 
 
 @pytest.mark.parametrize("seeds", [2, 5])

@@ -40,7 +40,7 @@ T = TypeVar("T")
 Path = str | os.PathLike[str]
 Whole = Annotated[int, msgspec.Meta(ge=0, le=MOST_WHOLE)]
 Options = Mapping[str, Any]
-PYTHON_ONLY = ("say", "command", "partitioned", "goal")
+PYTHON_ONLY = ("say", "command", "partitioned_table", "goal")
 """Arguments that have no flag: functions of the caller, the command that a report names, and records, which a
 command makes of flags of their own. The function checks them."""
 
@@ -84,10 +84,20 @@ def _meanings(function: Callable[..., Any]) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in entries}
 
 
-def checked(function: Callable[P, T]) -> Callable[P, T]:
+Makers = Mapping[str, tuple[str, Callable[..., Any]]]
+
+
+def checked(
+    function: Callable[P, T], makers: Makers = types.MappingProxyType({})
+) -> Callable[P, T]:
     """Returns a function that first converts its arguments as their annotations say.
 
     It raises a UserError that names the argument if one is missing, unknown, or of another type.
+
+    Args:
+      function: its arguments have annotations and are in its docstring.
+      makers: by argument that is a record, the name by which users call the function that makes the record, and
+        a function with the same arguments. An error names it where one of these is given in its place.
     """
 
     @functools.wraps(function)
@@ -95,11 +105,18 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         known = arguments_of(function)
         for name in kwargs:
             if name not in known:
-                raise unknown(f"argument of {function.__name__}", name, known)
+                raise _not_taken(function.__name__, name, known, makers)
+        signature = inspect.signature(function)
         try:
-            given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+            given = signature.bind_partial(*args, **kwargs).arguments
         except TypeError as error:  # too many of them, or one twice
-            raise UserError(f"{function.__name__}: {error}.") from None
+            places = [
+                f"{name}={makers[name][0]}(...)" if name in makers else name
+                for name, p in signature.parameters.items()
+                if p.kind is p.POSITIONAL_OR_KEYWORD
+            ]
+            remedy = f"give {', '.join([*places, 'the others by name'])}"
+            raise UserError(f"{function.__name__}: {error}", remedy=remedy) from None
         for name, of in known.items():
             if name not in given and of.default is inspect.Parameter.empty:
                 meaning = of.meaning.partition(". ")[0] or "give it"
@@ -109,6 +126,17 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         return function(**given)  # pyright: ignore[reportCallIssue]
 
     return call
+
+
+def _not_taken(
+    function: str, name: str, known: Mapping[str, Argument], makers: Makers
+) -> UserError:
+    """Returns the error for an argument that a function does not have."""
+    for record, (public, maker) in makers.items():
+        if name in arguments_of(maker):
+            remedy = f"give {record}={public}({name}=...)"
+            return UserError(f"{function} takes no {name}", remedy=remedy)
+    return unknown(f"argument of {function}", name, known)
 
 
 def converted(annotation: Any, value: Any, field: Field) -> Any:

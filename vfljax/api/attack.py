@@ -11,7 +11,7 @@ import msgspec
 
 import vfljax
 from vfljax.api.arguments import Options, Path, Whole, checked
-from vfljax.api.flags import refuse_others
+from vfljax.api.flags import refuse_others, taken
 from vfljax.errors import UserError, argument
 
 if TYPE_CHECKING:
@@ -187,9 +187,11 @@ def command(**options: Any) -> None:
     """
     line = options.pop("command")
     if "wire" in options:
-        refuse_others(attack_wire, options, "a stored sweep", "leave it out")
-        attack_wire(**options, command=line)
+        given = taken(attack_wire, options)
+        refuse_others(attack, options, "a stored sweep", "leave it out")
+        attack_wire(**given, command=line)
     else:
+        given = taken(attack, options)
         remedy = ("leave it out, or give ", argument("wire"))
-        refuse_others(attack, options, "a recorded exchange", remedy)
-        attack(**options)
+        refuse_others(attack_wire, options, "a recorded exchange", remedy)
+        attack(**given)

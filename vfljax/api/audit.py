@@ -6,11 +6,12 @@ import math
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import msgspec
 
 from vfljax.api.arguments import Path, Whole, checked, naming_arguments
+from vfljax.api.partitioned_table import partitioned_table
 from vfljax.errors import MOST_WHOLE, UserError, argument, unknown
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from vfljax.auditing.survey import AuditRequest, PartitionedTable
     from vfljax.config import Goal
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_WHOLE)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # the argument for each config field that an audit sets, and "" for fields that it fixes
@@ -48,7 +51,7 @@ def goal_of(max_leak: Share = 1.0, max_cost: Share = 1.0, keep_gain: Share = 0.5
 
     Args:
       max_leak: the leak that is accepted of a defense that does not protect, on the report's scale, such as
-        0.6; 1: none is.
+        0.6; 1: no such defense is accepted.
       max_cost: the most test accuracy or AUC that a defense may cost; 1: any.
       keep_gain: the share of the gain over the label party alone that is to be kept.
     """
@@ -57,9 +60,19 @@ def goal_of(max_leak: Share = 1.0, max_cost: Share = 1.0, keep_gain: Share = 0.5
     return Goal(max_leak=max_leak, max_cost=max_cost, keep_gain=keep_gain)
 
 
-@checked
+RECORDS = {
+    "partitioned_table": ("vfljax.partitioned_table", partitioned_table),
+    "goal": ("vfljax.config.Goal", goal_of),
+}
+
+
+def _checked(function: Callable[P, T]) -> Callable[P, T]:
+    return checked(function, RECORDS)
+
+
+@_checked
 def audit(
-    partitioned: PartitionedTable,
+    partitioned_table: PartitionedTable,
     workdir: Path,
     *,
     goal: Goal | None = None,
@@ -88,7 +101,7 @@ def audit(
     is trained twice.
 
     Args:
-      partitioned: a table, as ``vfljax.partitioned_table`` returns it.
+      partitioned_table: the table, as ``vfljax.partitioned_table`` returns it.
       workdir: folder of the audit: new, or the one to continue.
       goal: what is required of a defense; by default ``vfljax.config.Goal()``.
       federation: with a top model (split), without one (no_split), or both.
@@ -128,8 +141,8 @@ def audit(
     for source in plugin:
         plugins.use(source)
     with naming_arguments(FIELDS):
-        asked = _request(partitioned, folder, goal, attackers, known, seeds)
-        values = run.config_of(asked, federation, folder, say, first_seed)
+        request = _request(partitioned_table, folder, goal, attackers, known, seeds)
+        values = run.config_of(request, federation, folder, say, first_seed)
         kept = (end - time.monotonic()) / 3 if decide and math.isfinite(end) else 0.0
         outcomes = [run.within(end - kept, values, folder, command, say)]
         if decide:
@@ -151,9 +164,9 @@ def audit(
     return load(folder)
 
 
-@checked
+@_checked
 def audit_trees(
-    partitioned: PartitionedTable,
+    partitioned_table: PartitionedTable,
     workdir: Path,
     *,
     goal: Goal | None = None,
@@ -177,7 +190,7 @@ def audit_trees(
     The same call goes on, also with more defenses; more seeds or other trees need another folder.
 
     Args:
-      partitioned: a table, as ``vfljax.partitioned_table`` returns it.
+      partitioned_table: the table, as ``vfljax.partitioned_table`` returns it.
       workdir: folder of the audit: new, or the one to continue.
       goal: what is required of a defense; by default ``vfljax.config.Goal()``.
       attackers: who attacks, each alone: telco,shop; all but the label party by default.
@@ -217,9 +230,9 @@ def audit_trees(
     for source in plugin:
         plugins.use(source)
     with naming_arguments(FIELDS):
-        asked = _request(partitioned, folder, goal, attackers, known, seeds)
+        request = _request(partitioned_table, folder, goal, attackers, known, seeds)
         grid = trees_grid.grid_of(str(trees_config or trees_grid.CONFIG), told)
-        trees.audit(asked, grid, folder, command, say, plain=plain, end=end, decide=decide)
+        trees.audit(request, grid, folder, command, say, plain=plain, end=end, decide=decide)
         say(run.report(folder, say, verbose))
     return load(folder)
 
@@ -227,7 +240,7 @@ def audit_trees(
 def _request(
     table: Any, folder: pathlib.Path, goal: Any, attackers: Sequence[str], known: int, seeds: int
 ) -> AuditRequest:
-    """Returns what either audit is asked, with a data frame as a file of its folder."""
+    """Returns the request to audit a table, with a data frame as a file of its folder."""
     from vfljax.auditing.survey import AuditRequest, PartitionedTable, written_frame
     from vfljax.config import Goal
 
@@ -235,15 +248,17 @@ def _request(
         remedy, place = "name a folder", argument("workdir")
         raise UserError("is a file", field=place, value=str(folder), remedy=remedy)
     if not isinstance(table, PartitionedTable):
-        what = (argument("partitioned"), f" is of type {type(table).__name__}")
+        what = (argument("partitioned_table"), f" is of type {type(table).__name__}")
         raise UserError(what, remedy="give what vfljax.partitioned_table returns")
     if not isinstance(goal, Goal | None):
         what = (argument("goal"), f" is of type {type(goal).__name__}")
         raise UserError(what, remedy="give vfljax.config.Goal(max_leak=0.6) or the like")
+    # a record that Python makes is not validated
+    required = goal_of(**msgspec.structs.asdict(goal or Goal()))
     attacking = _attackers(attackers, table.parties, table.label_party)
     if not isinstance(table.data, str):
         table = table._replace(data=str(written_frame(table.data, folder)))
-    return AuditRequest(table, attacking, known, seeds, goal or Goal())
+    return AuditRequest(table, attacking, known, seeds, required)
 
 
 def _attackers(given: Sequence[str], parties: Mapping[str, Any], holder: str) -> tuple[str, ...]:

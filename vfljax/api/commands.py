@@ -57,14 +57,15 @@ def audit(*, trees: bool = False, **options: Any) -> None:
     require = requirement(**taken(requirement, options))
     goal = goal_of(**taken(goal_of, options))
     of_table = taken(partitioned_table, options)
+    run = audit_trees if trees else audited
+    given = taken(run, options)
     if trees:
         remedy = ("leave it out, or leave ", argument("trees"), " out")
-        refuse_others(audit_trees, options, "networks", remedy)
+        refuse_others(audited, options, "networks", remedy)
     else:
         remedy = ("leave it out, or give ", argument("trees"))
-        refuse_others(audited, options, "trees", remedy)
-    run = audit_trees if trees else audited
-    workdir = run(partitioned_table(**of_table), goal=goal, **options).workdir
+        refuse_others(audit_trees, options, "trees", remedy)
+    workdir = run(partitioned_table(**of_table), goal=goal, **given).workdir
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     print(f"audit: {time.monotonic() - began:.0f} s, peak memory {peak / 1e9:.1f} GB")

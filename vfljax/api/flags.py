@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 import vfljax
-from vfljax.api.arguments import PYTHON_ONLY, Argument, arguments_of, is_a, types_of
+from vfljax.api.arguments import PYTHON_ONLY, Argument, arguments_of, converted, is_a, types_of
 from vfljax.errors import Field, Text, UserError, argument, writable
 
 FIELD = "config.FIELD"  # the flag that collects --config.training.epochs=3 and the like
@@ -64,20 +64,22 @@ def taken(function: Callable[..., Any], options: dict[str, Any]) -> dict[str, An
 def refuse_others(
     function: Callable[..., Any], options: Mapping[str, Any], what: str, remedy: Text
 ) -> None:
-    """Refuses options that the one of its functions that a command calls does not take.
+    """Refuses options of a function that a command does not call. Those that say its defaults change nothing.
 
     Args:
-      function: the one that is called.
-      options: what the command line gives, by argument.
+      function: the one that is not called.
+      options: what the command line gives besides the arguments of the one that is.
       what: what such an option is of, for the message.
       remedy: for the message.
 
     Raises:
       UserError: for the first of them.
     """
-    for name in options:
-        if name not in arguments_of(function):
-            raise UserError((argument(name), f" is of {what}"), remedy=remedy)
+    arguments = arguments_of(function)
+    for name, value in options.items():
+        of, field = arguments[name], argument(name)
+        if converted(of.annotation, value, field) != of.default:
+            raise UserError((field, f" is of {what}"), remedy=remedy)
 
 
 def defined(command: Command) -> flags.FlagValues:

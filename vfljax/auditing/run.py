@@ -37,12 +37,12 @@ READING_TABLE = "reading the table, and learning from each of its columns"
 
 
 def config_of(
-    asked: AuditRequest, federation: str, folder: pathlib.Path, say: Say, first_seed: int = 0
+    request: AuditRequest, federation: str, folder: pathlib.Path, say: Say, first_seed: int = 0
 ) -> dict[str, Any]:
     """Surveys a table, and returns the config of the sweep that audits it.
 
     Args:
-      asked: the table and the parties.
+      request: the table and the parties.
       federation: a key of ``suite.FEDERATIONS``.
       folder: of the audit; what is stored there is continued, or refused if it is something else.
       say: is given each line of progress.
@@ -54,21 +54,21 @@ def config_of(
     header = store.header_of(folder)
     if header is not None:
         plugins.check_in_use(header, folder)
-        if asked.known:
-            _refuse_other_known(header["config"], asked.known, folder)
+        if request.known:
+            _refuse_other_known(header["config"], request.known, folder)
     say(READING_TABLE)
     with heartbeat(say, lambda: READING_TABLE):
-        found = survey(asked.table)
-        base = suite.config(found, asked, federation)
+        found = survey(request.table)
+        base = suite.config(found, request, federation)
         base["first_seed"] = first_seed
-        if asked.table.label_range:
-            base["data"]["label_range"] = asked.table.label_range
+        if request.table.label_range:
+            base["data"]["label_range"] = request.table.label_range
         plan = make_plan(parse(base))
         if header is not None:
             store.refuse_another(folder, header, train.header(plan, ""))
             _refuse_other_known(header["config"], _most_known(base), folder)
         names, refused = suite.applicable(base, plan)
-    fewer = [] if asked.known else sentences.known_note(found.dataset, _most_known(base) or KNOWN)
+    fewer = [] if request.known else sentences.known_note(found.dataset, _most_known(base) or KNOWN)
     notes = (*sentences.table_notes(found), *fewer, *sentences.refused_note(refused))
     values = suite.defended({**base, "notes": notes}, names, plan.shape.num_classes)
     for line in sentences.preamble(found, values):

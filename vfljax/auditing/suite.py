@@ -219,38 +219,40 @@ def trained(
     }
 
 
-def config(table: Survey, asked: AuditRequest, federation: str) -> dict[str, Any]:
+def config(surveyed: Survey, request: AuditRequest, federation: str) -> dict[str, Any]:
     """Returns the config of the undefended federation under all attacks.
 
     Args:
-      table: the survey of the table.
-      asked: who attacks, how many labels they know, the seeds and the goal.
+      surveyed: the survey of the table.
+      request: who attacks, how many labels they know, the seeds and the goal.
       federation: a key of ``FEDERATIONS``.
     """
-    label_party = table.asked.label_party
-    dataset, classes = table.dataset, table.dataset.num_classes
+    label_party = surveyed.table.label_party
+    dataset, classes = surveyed.dataset, surveyed.dataset.num_classes
     rows = int(len(dataset.labels) * SHARES[0])
     batch = next(size for most, size in BATCHES if rows <= most)
     epochs = int(np.clip(round(STEPS * batch / max(rows, 1)), *EPOCHS))
     different, drawn = distinct_rows(dataset, np.arange(len(dataset.labels))), stratified(dataset)
-    known = asked.known or known_labels(drawn.labels[different], drawn.num_classes)
-    passive = [name for name in table.owners if name != label_party]
+    known = request.known or known_labels(drawn.labels[different], drawn.num_classes)
+    passive = [name for name in surveyed.owners if name != label_party]
     parties = [*passive, label_party]
-    groups = tuple((passive.index(name),) for name in asked.attackers)
+    groups = tuple((passive.index(name),) for name in request.attackers)
     return {
-        "name": f"audit of {printable(pathlib.PurePath(table.asked.data).name.split('.')[0])}",
-        "seeds": asked.seeds,
+        "name": f"audit of {printable(pathlib.PurePath(surveyed.table.data).name.split('.')[0])}",
+        "seeds": request.seeds,
         **trained(
             classes,
             data={
                 "name": "table",
-                "dir": str(pathlib.Path(table.asked.data).resolve()),
-                "options": table.options,
+                "dir": str(pathlib.Path(surveyed.table.data).resolve()),
+                "options": surveyed.options,
             },
             parties={
                 "passive": len(passive),
-                "label_features": bool(table.owners[label_party]),
-                "columns": tuple(table.owners[name] for name in parties if table.owners[name]),
+                "label_features": bool(surveyed.owners[label_party]),
+                "columns": tuple(
+                    surveyed.owners[name] for name in parties if surveyed.owners[name]
+                ),
                 "names": tuple(parties),
             },
             training={
@@ -270,7 +272,7 @@ def config(table: Survey, asked: AuditRequest, federation: str) -> dict[str, Any
         "grid": {UNDEFENDED: {}},
         "attackers": groups,
         "federations": FEDERATIONS[federation],
-        "goal": msgspec.structs.asdict(asked.goal),
+        "goal": msgspec.structs.asdict(request.goal),
         "attacks": suited(SUITES[tasks.of(classes).name], FEDERATIONS[federation], known, classes),
     }
 

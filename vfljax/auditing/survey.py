@@ -72,7 +72,7 @@ class RevealingColumn(NamedTuple):
 class Survey(NamedTuple):
     """The table of an audit, and what is known about its columns."""
 
-    asked: PartitionedTable
+    table: PartitionedTable
     dataset: Dataset
     options: dict[str, Any]  # of the loader; "drop" includes the columns that no party owns
     owners: dict[str, tuple[str, ...]]  # party -> its columns
@@ -83,20 +83,20 @@ class Survey(NamedTuple):
     sparse: tuple[str, ...] = ()  # columns with too few numbers for boosting
 
 
-def survey(asked: PartitionedTable) -> Survey:
+def survey(table: PartitionedTable) -> Survey:
     """Reads a table, finds every party's columns, and scores each column by itself.
 
     Args:
-      asked: the table, whose ``data`` is a file.
+      table: its ``data`` is a file.
 
     Raises:
       UserError: for any fault of the table, and for parties whose columns it lacks.
     """
-    options, parties = dict(asked.options), asked.parties
-    table = read_frame(asked.data, options.get("options"))
-    names, label = [*table.frame.columns], one_line(asked.label)  # as the loader's
+    options, parties = dict(table.options), table.parties
+    read = read_frame(table.data, options.get("options"))
+    names, label = [*read.frame.columns], one_line(table.label)  # as the loader's
     if label not in names:
-        raise unknown(("column in ", argument("label")), label, names, table.hint)
+        raise unknown(("column in ", argument("label")), label, names, read.hint)
     try:
         dropped = _dropped(options.get("drop", ()), names)
         groups = options.get("groups", "")
@@ -104,12 +104,12 @@ def survey(asked: PartitionedTable) -> Survey:
         reasons = dict.fromkeys({*dropped, groups} - {""}, "is dropped or names groups")
         owners = _owned(parties, features, reasons | {label: "is the label and no feature"})
     except UnknownError as error:
-        raise UnknownError((*error.parts, *table.hint)) from None
-    del table
+        raise UnknownError((*error.parts, *read.hint)) from None
+    del read
     taken = {name for columns in owners.values() for name in columns}
     unowned = tuple(name for name in features if name not in taken)
     options = {"label": label, **options, "drop": (*sorted(dropped), *unowned)}
-    dataset = clipped(datasets.load("table", asked.data, options), asked.label_range)
+    dataset = clipped(datasets.load("table", table.data, options), table.label_range)
     present = {column.name for column in dataset.columns}
     kept = {party: tuple(c for c in columns if c in present) for party, columns in owners.items()}
     for party, columns in kept.items():
@@ -122,7 +122,7 @@ def survey(asked: PartitionedTable) -> Survey:
     }
     constant = [party for party, columns in kept.items() if columns and not varying & {*columns}]
     found = _revealing(dataset, kept), *_reach(dataset, kept)
-    return Survey(asked, dataset, options, kept, unowned, tuple(constant), *found)
+    return Survey(table, dataset, options, kept, unowned, tuple(constant), *found)
 
 
 def _dropped(patterns: Any, names: Sequence[str]) -> set[str]:

@@ -71,7 +71,7 @@ OF_NOISY_LABELS = {
 
 
 def audit(
-    asked: AuditRequest,
+    request: AuditRequest,
     grid: Grid,
     folder: pathlib.Path,
     command: str,
@@ -84,7 +84,7 @@ def audit(
     """Surveys a table, grows and records all federations, and attacks them.
 
     Args:
-      asked: the table and the parties.
+      request: the table and the parties.
       grid: how trees grow.
       folder: of the audit; what is stored there is continued, or refused if it is something else.
       command: the command that the report names as the audit's origin.
@@ -104,27 +104,27 @@ def audit(
         raise UserError(f"{folder} holds a sweep of networks", remedy=remedy)
     say(READING_TABLE)
     with heartbeat(say, lambda: READING_TABLE):
-        table = survey(asked.table)
-        grid = _allowed(grid, table)
-        found = audited(table, plain, range(asked.seeds))
-    for line in _preamble(found, asked, grid):
+        surveyed = survey(request.table)
+        grid = _allowed(grid, surveyed)
+        found = audited(surveyed, plain, range(request.seeds))
+    for line in _preamble(found, request, grid):
         say(line)
-    request = request_of(found, asked, grid, folder, say)
+    wire = request_of(found, request, grid, folder, say)
     kept = (end - time.monotonic()) / 3 if decide and math.isfinite(end) else 0.0
-    wires.attack(request, folder, command, say, _until(end - kept))
+    wires.attack(wire, folder, command, say, _until(end - kept))
     if decide and (chosen := _to_decide(judge_sweep(folder), grid)):
-        of = audited(table, plain, range(asked.seeds, asked.seeds + SEEDS))
+        of = audited(surveyed, plain, range(request.seeds, request.seeds + SEEDS))
         place = fresh.stage2_folder(folder, NO_SPLIT)
         names = words.listed([name for name in chosen.points if name != UNDEFENDED])
         say(f"deciding: {names or UNDEFENDED} on {SEEDS} seeds of their own")
-        wires.attack(request_of(of, asked, chosen, place, say), place, command, say, _until(end))
+        wires.attack(request_of(of, request, chosen, place, say), place, command, say, _until(end))
     if store.load(folder).unfinished:
         say("The budget is spent, and the report says what was not reached. The same call goes on.")
 
 
-def _allowed(grid: Grid, table: Survey) -> Grid:
+def _allowed(grid: Grid, surveyed: Survey) -> Grid:
     """Returns the grid without methods that randomize numbers whose bounds are not given."""
-    if table.dataset.num_classes > 1 or table.asked.label_range:
+    if surveyed.dataset.num_classes > 1 or surveyed.table.label_range:
         return grid
     points = {
         name: of for name, of in grid.points.items() if not any("epsilon" in knobs for knobs in of)
@@ -168,52 +168,52 @@ def _to_decide(found: Judged, grid: Grid) -> Grid | None:
     return grid._replace(points=kept)
 
 
-def _known(of: Audited, asked: AuditRequest) -> int:
+def _known(of: Audited, request: AuditRequest) -> int:
     """Returns how many labels the attackers know."""
-    dataset = of.table.dataset
+    dataset = of.survey.dataset
     different = distinct_rows(dataset, np.arange(len(dataset.labels)))
     drawn = stratified(dataset)
-    return asked.known or suite.known_labels(drawn.labels[different], drawn.num_classes)
+    return request.known or suite.known_labels(drawn.labels[different], drawn.num_classes)
 
 
-def _notes(of: Audited, asked: AuditRequest, grid: Grid) -> tuple[str, ...]:
+def _notes(of: Audited, request: AuditRequest, grid: Grid) -> tuple[str, ...]:
     """Returns the notes of the report."""
     return (
         (TOLD_ALL if grid.base.told == ALL else GROWN).format(**grid.base._asdict()),
-        PLAIN[tasks.of(of.table.dataset.num_classes).name] if of.plain else ENCRYPTED,
-        *[BOUNDS] * (of.table.dataset.num_classes == 1 and not asked.table.label_range),
-        *sentences.table_notes(of.table),
-        *([] if asked.known else sentences.known_note(of.table.dataset, _known(of, asked))),
+        PLAIN[tasks.of(of.survey.dataset.num_classes).name] if of.plain else ENCRYPTED,
+        *[BOUNDS] * (of.survey.dataset.num_classes == 1 and not request.table.label_range),
+        *sentences.table_notes(of.survey),
+        *([] if request.known else sentences.known_note(of.survey.dataset, _known(of, request))),
     )
 
 
-def _preamble(of: Audited, asked: AuditRequest, grid: Grid) -> list[str]:
+def _preamble(of: Audited, request: AuditRequest, grid: Grid) -> list[str]:
     """Returns the lines that a terminal shows before the audit begins."""
     points = sum(map(len, grid.points.values())) - 1
     return [
-        *sentences.found_in(of.table, of.table.asked.label_party),
-        f"  attackers: {', '.join(asked.attackers)}, who know {_known(of, asked)} labels",
-        *(f"  {note}" for note in (*_notes(of, asked, grid), *of.table.dataset.notes)),
+        *sentences.found_in(of.survey, of.survey.table.label_party),
+        f"  attackers: {', '.join(request.attackers)}, who know {_known(of, request)} labels",
+        *(f"  {note}" for note in (*_notes(of, request, grid), *of.survey.dataset.notes)),
         f"boosted trees, undefended and {words.count(len(grid.points) - 1, 'defense')} at "
         f"{words.count(points, 'operating point')}, {words.count(len(of.splits), 'seed')}",
     ]
 
 
 def request_of(
-    of: Audited, asked: AuditRequest, grid: Grid, folder: pathlib.Path, say: Say
+    of: Audited, request: AuditRequest, grid: Grid, folder: pathlib.Path, say: Say
 ) -> WireRequest:
     """Grows and records all federations that are not recorded yet, and returns the request to attack them.
 
     Args:
       of: the table and its rows.
-      asked: the attackers, what they know, and the goal.
+      request: the attackers, what they know, and the goal.
       grid: how trees grow.
       folder: of the audit.
       say: is given each line of progress.
     """
-    table, dataset = of.table, of.table.dataset
-    classes, every = dataset.num_classes, (*of.passive, of.table.asked.label_party)
-    most = _known(of, asked)
+    surveyed, dataset = of.survey, of.survey.dataset
+    classes, every = dataset.num_classes, (*of.passive, of.survey.table.label_party)
+    most = _known(of, request)
     rows = len(of.shown[0])
     fewest = tasks.of(classes).least_known(classes)
     if most not in range(fewest, rows):
@@ -224,9 +224,11 @@ def request_of(
     _refuse_others(of, grid, folder)
     with store.leading(folder):
         methods, alone = recorded(of, grid, folder / FOLDER, say)
-    parts = [sum(column.name in table.owners[name] for column in dataset.columns) for name in every]
+    parts = [
+        sum(column.name in surveyed.owners[name] for column in dataset.columns) for name in every
+    ]
     owner = {
-        column: every.index(name) for name, columns in table.owners.items() for column in columns
+        column: every.index(name) for name, columns in surveyed.owners.items() for column in columns
     }
     randomized = [name for name, of in grid.points.items() if "epsilon" in of[0]]
     epsilons = {knobs["epsilon"] for name in randomized for knobs in grid.points[name]} - {np.inf}
@@ -242,11 +244,11 @@ def request_of(
         },
         remarks=dict.fromkeys(randomized, defenses.TABLE["label_dp"].remarks),
         fields={
-            "name": f"audit of trees on {suite.printable(pathlib.PurePath(table.asked.data).stem)}",
-            "notes": _notes(of, asked, grid),
+            "name": f"audit of trees on {suite.printable(pathlib.PurePath(surveyed.table.data).stem)}",
+            "notes": _notes(of, request, grid),
             "parties": {"names": every},
-            "attackers": tuple((of.passive.index(name),) for name in asked.attackers),
-            "goal": msgspec.structs.asdict(asked.goal),
+            "attackers": tuple((of.passive.index(name),) for name in request.attackers),
+            "goal": msgspec.structs.asdict(request.goal),
         },
         data={
             "class_names": list(dataset.classes) or [*map(str, range(classes))],

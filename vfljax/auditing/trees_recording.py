@@ -42,7 +42,7 @@ BETWEEN_LINES = 2.0  # seconds between lines of progress
 class Audited(NamedTuple):
     """A table, and who takes part in a federation on it."""
 
-    table: Survey
+    survey: Survey
     passive: tuple[str, ...]
     plain: bool  # whether gradients are sent without encryption
     seeds: range
@@ -53,32 +53,32 @@ class Audited(NamedTuple):
     @property
     def owners(self) -> HostArray:
         """The party of each column [F]: passive ones in their order, then the label party."""
-        every = (*self.passive, self.table.asked.label_party)
-        party = {c: every.index(name) for name, of in self.table.owners.items() for c in of}
-        return np.array([party[column.name] for column in self.table.dataset.columns], np.int32)
+        every = (*self.passive, self.survey.table.label_party)
+        party = {c: every.index(name) for name, of in self.survey.owners.items() for c in of}
+        return np.array([party[column.name] for column in self.survey.dataset.columns], np.int32)
 
     @property
     def balance(self) -> list[int]:
         """The number of recorded rows of each class, or of all if labels are numbers, of all seeds together."""
         rows = np.concatenate(self.shown)
-        dataset = self.table.dataset
+        dataset = self.survey.dataset
         return class_counts(dataset._replace(labels=dataset.labels[rows]), len(rows))
 
 
-def audited(table: Survey, plain: bool, seeds: range) -> Audited:
+def audited(survey: Survey, plain: bool, seeds: range) -> Audited:
     """Draws the rows of each seed, and those of them that are recorded.
 
     These are the first training rows of an order that all seeds share, so that as many people as possible are
     recorded in several runs, and of equal rows only one.
     """
-    dataset = table.dataset
+    dataset = survey.dataset
     splits = [split_rows(dataset, seed, *SHARES) for seed in seeds]
     order = np.argsort(np.random.default_rng(0).permutation(len(dataset.labels)))
     parts = [distinct_rows(dataset, split.train) for split in splits]
     count = min(RECORDED, *map(len, parts))
     shown = [part[np.argsort(order[part])][:count] for part in parts]
-    passive = tuple(name for name in table.owners if name != table.asked.label_party)
-    return Audited(table, passive, plain, seeds, splits, shown, identity(dataset))
+    passive = tuple(name for name in survey.owners if name != survey.table.label_party)
+    return Audited(survey, passive, plain, seeds, splits, shown, identity(dataset))
 
 
 def recorded(
@@ -122,7 +122,7 @@ def name_of(of: Audited, grid: Grid, method: str, boosting: Boosting, seed: int)
     place of its seed among the audit's."""
     number = of.seeds[seed]
     made_of = [of.identity, of.owners.tolist(), of.plain, boosting, grid.shape, number]
-    made_of += [of.table.asked.label_range] if of.table.asked.label_range else []
+    made_of += [of.survey.table.label_range] if of.survey.table.label_range else []
     digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
     return f"{suite.printable(method).replace(' ', '_')}-{number}-{digest}"
 
@@ -133,13 +133,13 @@ def _record(of: Audited, grid: Grid, boosting: Boosting, seed: int, place: pathl
     ``seed`` is its place among the audit's. Nodes are padded to the trees and levels of the whole grid by nodes
     that are not told, and gradients by 0. Of the label party alone the utility is all that is written.
     """
-    dataset = of.table.dataset
+    dataset = of.survey.dataset
     columns, labels = np.asarray(dataset.features, np.float32), dataset.labels
     split, shown, owners = of.splits[seed], of.shown[seed], of.owners
     holder, rows = len(of.passive), split.train
     number = of.seeds[seed]
     trained = columns[rows], labels[rows], dataset.num_classes, owners, holder, boosting, number
-    made = trees.train(*trained, of.table.asked.label_range)
+    made = trees.train(*trained, of.survey.table.label_range)
     utility = tasks.of(dataset.num_classes).utility(of.balance).name
     figures = {
         part: UTILITIES[utility](made, columns[held], labels[held])

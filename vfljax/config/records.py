@@ -265,7 +265,8 @@ class Goal(Struct, frozen=True):
     """The requirements of a defense. No result depends on them."""
 
     max_leak: Annotated[
-        Share, "leak that is accepted of a defense that does not protect; 1: none is"
+        Share,
+        "leak that is accepted of a defense that does not protect; 1: no such defense is accepted",
     ] = 1.0
     max_cost: Annotated[Share, "largest loss of test utility that the report accepts; 1: any"] = 1.0
     keep_gain: Annotated[
