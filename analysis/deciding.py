@@ -238,7 +238,7 @@ class Judgments:
 
 def answer(rule: str, judged: Judgments, explored: np.ndarray, own: np.ndarray) -> decision.Decided:
     """Returns what a rule decides, by the seeds that explored and by further ones: first those that are set
-    aside for it, until an answer is closed or no look is likely to close it, then those that confirm."""
+    aside for it, until an answer is closed or all looks are taken, then those that confirm."""
     goal, points = judged.facts.goal, judged.of_seeds(explored)
     if rule == "explored":
         return decision.decide(Evidence(points, points, goal))
@@ -264,7 +264,7 @@ def answer(rule: str, judged: Judgments, explored: np.ndarray, own: np.ndarray) 
             others = [v for v in exploring if v["configuration"] not in looks]
             of = Evidence([*denied, *others], final, goal, stage2=True, level=level)
             out = decision.decide(of)
-            if out.closed or not decision.may_close(out) or out.reason is Reason.NEXT:
+            if out.closed or out.reason is Reason.NEXT:
                 break
     left = own[LOOKS[-1] :]
     if rule == "confirmed" and of and out.reason is Reason.LIMITS and out.leading and len(left):

@@ -116,8 +116,7 @@ def _settled(found: Judged, panel: str) -> bool:
         return False
     if of.reason is Reason.FAILED and progress(folder).failed:  # they are tried again
         return False
-    futile = of.stage2 and not decision.may_close(of)
-    return futile or not looks_left(folder)
+    return not looks_left(folder)
 
 
 def _until(folder: pathlib.Path, first: int, look: int, end: float) -> May:

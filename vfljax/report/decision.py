@@ -72,13 +72,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 from scipy import special
 
 from vfljax.config import Goal
 from vfljax.report.costs import SHOWN_GAIN, Cost
-from vfljax.report.limits import FEWEST_SEEDS, LEVEL, Limits, of_row, projected
+from vfljax.report.limits import FEWEST_SEEDS, LEVEL
 from vfljax.report.verdicts import EXCESS, Verdict
 
 LOOKS = (4, 8, 12)
@@ -184,7 +183,6 @@ class Decided(NamedTuple):
     candidates: int = 0  # points that competed
     competing: frozenset[int] = frozenset()  # their configurations
     corrected: int = 1  # the statements for which limits are corrected, see ``possible``
-    level: float = LEVEL  # of the limits that choose
 
     @property
     def closed(self) -> bool:
@@ -313,7 +311,7 @@ def decide(of: Evidence) -> Decided:
     points = [v for v in points if not math.isnan(v["leak"])]
     out = Decided(Answer.OPEN, bare=bare, stage2=of.stage2, candidates=len(final))
     competing = frozenset(v["configuration"] for v in final)
-    out = out._replace(competing=competing, corrected=of.corrected, level=of.level)
+    out = out._replace(competing=competing, corrected=of.corrected)
     again = [f for f in of.fresh_denying if f["defenses"] and denied(f, goal)]
     rejected = {v["configuration"] for v in of.points if v["defenses"] and denied(v, goal)}
     if of.diverged or (bare is None and not points):
@@ -377,8 +375,7 @@ def decide(of: Evidence) -> Decided:
         return out._replace(reason=Reason.NOT_ASKED if left else Reason.NO_CANDIDATE)
     if rejected >= competing:
         return out._replace(reason=Reason.NEXT if left else Reason.NO_CANDIDATE)
-    promising = of.looks_left and may_close(out)
-    return out._replace(reason=Reason.CUT_OFF if promising else Reason.LIMITS)
+    return out._replace(reason=Reason.CUT_OFF if of.looks_left else Reason.LIMITS)
 
 
 def _rival(best: Row, whole: Sequence[Row], final: Sequence[Row], of: Evidence) -> Row | None:
@@ -408,36 +405,6 @@ def _nearest(points: Sequence[Row], goal: Goal) -> dict[str, Row | None]:
         "keeps": min(keep, key=lambda v: (v["at_least"], v["leak"], -v["utility"]), default=None),
         "protects": max(shield, key=lambda v: (v["utility"], -v["leak"]), default=None),
     }
-
-
-def may_settle(v: Row, of: Decided) -> bool:
-    """Returns whether the last look is likely to settle an undecided point that competes, if means and spreads
-    stay. To stop where none is makes no decision false more often."""
-    if v["configuration"] not in of.competing:
-        return False
-    verdict_open = v["verdict"] in (Verdict.CANNOT_SAY, Verdict.UNCLEAR)
-    needed = [v["verdict_seeds"]] * verdict_open + [v["cost_seeds"]] * (v["cost"] == Cost.UNCLEAR)
-    return any(seeds <= LOOKS[-1] for seeds in needed)  # one criterion denies; NaN is never likely
-
-
-def may_close(of: Decided) -> bool:
-    """Returns whether the last look is likely to close an answer that limits leave open, if means and spreads
-    stay: by a point, because there is nothing to protect, or because nothing is gained."""
-    if any(may_settle(v, of) for v in of.undecided):
-        return True
-    bare = of.bare
-    if bare is None:
-        return False
-    return _last_upper(bare, "undefended_e", of.level) < EXCESS or (
-        bare["gain"] <= 0 and _last_upper(bare, "gain", of.level) < SHOWN_GAIN
-    )
-
-
-def _last_upper(v: Row, name: str, level: float) -> float:
-    """Returns the upper limit of a figure that the last look is likely to have; NaN where it has none yet."""
-    mean, lower, upper = of_row(v, name)
-    found = Limits(np.array(v["seeds"]), np.array(mean), np.array(lower), np.array(upper))
-    return float(projected(found, np.array([LOOKS[-1]]), level)[1][0])
 
 
 def of_panel(verdicts: pd.DataFrame, known: int, panel: str) -> list[Row]:
