@@ -9,8 +9,10 @@ attack reads less is seen over many draws on the same exchanges:
     python THIS/analysis/benchmark/draws.py --exchanges=x.npz --attack=probe --out=old.csv
     python -c "from analysis.benchmark import draws; print(draws.compared('old.csv', 'new.csv'))"
 
-The leak is that of a sweep: the AUC of two classes and the balanced accuracy of more, on rows whose label is
-not known. Attacks that read bottom models are not for this file, which does not keep them.
+The leak is the AUC of two classes and the balanced accuracy of more, on rows whose label is not known. It is
+that of a sweep for attacks that know labels. To others a sweep grants the names of their classes; here scores
+stand as they are, so that the leaks of such attacks may be below chance. Attacks that read bottom models are
+not for this file, which does not keep them, nor are those whose scores are made on the host (``reader``).
 """
 
 # pandas annotates results as unions of all that an operation may return
@@ -34,6 +36,7 @@ from vfljax import attacks
 from vfljax.api.arguments import Options, Path, Whole, checked
 from vfljax.api.console import start
 from vfljax.api.flags import Command
+from vfljax.errors import UserError, argument
 from vfljax.models import MLP
 from vfljax.types import Agreed, HostArray, Known, Scores, Sums, View
 
@@ -116,11 +119,14 @@ def measure(
 
     Args:
       exchanges: a file that ``save`` wrote.
-      attack: a name in ``attacks.TABLE``, which reads no bottom model.
+      attack: a name in ``attacks.TABLE``, which reads no bottom model and does not score on the host.
       out: the table of comma-separated values to write.
       options: of the attack, static ones and knobs, such as epoch=mean.
       known: the number of known labels.
       draws: how often they are drawn.
+
+    Raises:
+      UserError: if the attack scores on the host.
     """
     arrays, rows = np.load(exchanges), []
     wanted = dict(options or {})
@@ -129,6 +135,9 @@ def measure(
     @functools.cache
     def built(width: int, classes: int) -> Any:
         of = attacks.TABLE[attack]((MLP((), width),), classes, **static)
+        if getattr(of, "host", None) is not None:  # an older checkout may have no such field
+            what, remedy = "makes its scores on the host", "name one whose program makes them"
+            raise UserError(what, field=argument("attack"), value=attack, remedy=remedy)
         values = {**of.knobs, "known": known, **wanted}
         knobs = {name: jnp.float32(float(value)) for name, value in values.items()}
 
