@@ -1,10 +1,10 @@
-"""Lower limits of epsilon in each run of a sweep with label canaries.
+"""Lower bounds of epsilon in each run of a sweep with label canaries.
 
     python -m launch.sweep --config=configs/canaries.py --workdir=runs/canaries
     python -m analysis.canaries runs/canaries
 
 A run is one seed. In each run the strongest attack is chosen on half of the canaries and counted on the others.
-The limit of all runs together adds up their guesses, and then one attack is chosen for all.
+The bound of all runs together adds up their guesses, and then one attack is chosen for all.
 """
 
 # pandas annotates results as unions of all that an operation may return
@@ -32,12 +32,12 @@ CLAIMED = 1.0  # configs/canaries.py
 LEVELS = (0.95, 0.999)
 HEADER = (
     *("method", "runs", "guesses a run", "right, mean"),
-    *(f"limits at {level:g}: mean, most, above {CLAIMED:g}" for level in LEVELS),
+    *(f"bounds at {level:g}: mean, most, above {CLAIMED:g}" for level in LEVELS),
     *("all runs at 0.95", "attack of all runs"),
 )
 
 
-def limits(runs: Sequence[Guesses], level: float) -> str:
+def bounds(runs: Sequence[Guesses], level: float) -> str:
     """The lower bounds of some runs, whose labels are coins, as text: the mean, the most, and those above."""
     values = np.array([epsilon_at_least(run.guessed, run.right, level) for run in runs])
     return f"{values.mean():.2f}, {values.max():.2f}, {np.sum(values > CLAIMED)}"
@@ -58,7 +58,7 @@ def table(workdir: pathlib.Path) -> Iterable[list[str]]:
             f"{len(runs)}",
             f"{np.mean([run.guessed for run in runs]):.0f}",
             f"{np.mean([run.right / run.guessed for run in runs]):.3f}",
-            *(limits(runs, level) for level in LEVELS),
+            *(bounds(runs, level) for level in LEVELS),
             f"{whole.epsilon():.2f} ({whole.right:,} of {whole.guessed:,})",
             f"{whole.label}, {whole.panel}",
         ]

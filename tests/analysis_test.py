@@ -21,7 +21,7 @@ def test_limits_of_canaries_are_of_the_guesses_of_each_run_at_the_level_that_is_
     runs = [Guesses("split", "direct", 500, right) for right in counts]
     for level in canaries.LEVELS:
         of = [epsilon_at_least(500, right, level) for right in counts]
-        assert canaries.limits(runs, level) == f"{np.mean(of):.2f}, {of[2]:.2f}, 1"
+        assert canaries.bounds(runs, level) == f"{np.mean(of):.2f}, {of[2]:.2f}, 1"
 
 
 def test_precisions_are_paired_by_configuration_panel_and_seed():

@@ -106,6 +106,13 @@ def test_extra_trees_have_the_class_shares_of_scikit_learn_s(own):
     np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
 
 
+def test_extra_trees_of_one_known_class_score_it_highest(own):
+    ones = own._replace(labels=np.ones_like(own.labels), classes=3)
+    scores = learners.extra_trees(ones)
+    assert scores.shape == (300, 3)
+    assert (scores.argmax(1) == 1).all()
+
+
 def test_wide_columns_are_read_by_linear_models_alone():
     assert learners_of(2, learners.WIDEST, learners.MANY_ROWS) == tuple(LEARNERS)
     assert learners_of(1, learners.WIDEST, learners.MANY_ROWS) == tuple(learners.REGRESSORS)

@@ -134,7 +134,8 @@ def naive_bayes(own: OwnColumns) -> HostArray:
 def extra_trees(own: OwnColumns) -> HostArray:
     """Returns the class shares of ``TREES`` extremely randomized trees."""
     present, places = np.unique(own.labels, return_inverse=True)
-    return _of_classes(_of_trees(own, np.eye(len(present))[places]), present, own.classes)
+    shares = _of_trees(own, np.eye(len(present))[places]).reshape(-1, len(present))
+    return _of_classes(shares, present, own.classes)
 
 
 def extra_regression_trees(own: OwnColumns) -> HostArray:
@@ -146,8 +147,8 @@ def _of_trees(own: OwnColumns, targets: HostArray) -> HostArray:
     """Returns the mean [n, ...] over ``TREES`` extremely randomized trees that are fitted to targets [K, ...].
 
     Of one-hot targets the squared error, summed over classes, is the Gini impurity, so that these are the trees
-    of a classifier, but where splits are equally good up to rounding. Trees of a classifier take 2.7 times as
-    long (59 ms for 21, of 40 labels and 2,000 rows), because each checks its labels. A forest copies each too.
+    of a classifier, but where splits are equally good up to rounding. Each tree of a classifier checks its
+    labels, and a forest copies each tree, which takes 7 times as long (analysis/results/benchmark).
     """
     dense, near = own.dense, own.dense[own.known]
     some: Any = "sqrt"  # of the columns at each split
