@@ -72,7 +72,7 @@ def test_a_sweep_that_came_to_explore_its_own_decision_is_refused(explored, monk
 
 
 def test_an_answer_that_is_closed_needs_no_seeds(tmp_path):
-    closed = made(BARE, BARE, config=CONFIG, workdir=str(tmp_path))
+    closed = made(BARE, BARE, BARE, config=CONFIG, workdir=str(tmp_path))
     assert closed.decisions["split"].answer is Answer.NONE_PROTECTS
     assert deciding.panels(closed) == []
     few = made(BARE, PROTECTS, seeds=2)

@@ -10,7 +10,7 @@ from tests.report.made import BARE, COMMAND, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
-from vfljax.report import first_screen, next_command, terminal, verdict_tables
+from vfljax.report import first_screen, looks, next_command, terminal, verdict_tables
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.first_screen import answers
 from vfljax.report.looks import Progress
@@ -300,10 +300,14 @@ def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command(monkeypatch
     (of,) = screen.settle
     assert shlex.split(of.command) == shlex.split(f"{command} --budget=5m")
     # 24 trials at one second, and as many seconds of the attack's as there are
-    assert screen.answer == "Open: the time was over, and 1 of 3 points remain, about 1 min."
-    monkeypatch.setattr(first_screen, "progress", lambda folder: GONE)
+    what = "Open: {}, and 1 of 3 points remain, about 1 min."
+    assert screen.answer == what.format("the sweep is not finished")
+    # also where some of it failed, unless nothing waits beside that
+    waits = GONE._replace(waiting=frozenset({"y"}))
+    for state, words in ((waits, "the sweep is not finished"), (GONE, "parts failed")):
+        monkeypatch.setattr(first_screen, "progress", lambda folder, state=state: state)
+        assert the(left).answer == what.format(words)
     answer = the(left).answer
-    assert answer.startswith("Open: parts failed, and 1 of 3 points remain")
     # of two seeds that a stage which is not complete leaves, more seeds are not what lacks
     decided = decided._replace(reason=Reason.FEW_SEEDS)
     sweep = left.sweep._replace(unfinished=("2 of 10 shards are not trained",))
@@ -311,22 +315,24 @@ def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command(monkeypatch
     assert (screen.answer, screen.settle) == (answer, (of,))
 
 
-@pytest.mark.parametrize("stage2", [False, True])
-def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypatch, stage2):
-    seeds = 4 * stage2
+@pytest.mark.parametrize("looked", [{}, {"undefended": 12, "noise": 4}])
+def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypatch, looked):
+    """Before the first look, and before the second at a point that joined after undefended had three."""
     grid = {"undefended": {}, "noise": {}}
-    header = {"config": {"seeds": 12, "grid": grid}}
+    header, looked = {"config": {"seeds": 12, "grid": grid}}, dict.fromkeys(grid, 0) | looked
+    seeds, trials = min(looked.values()), 24 - sum(looked.values())
     audit = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
     for command, expected in (
         (COMMAND, "vfljax sweep --workdir=runs/x --decide"),
         (f"{audit} --budget=1m", f"{audit} --budget=5m"),
     ):
         judged = made(BARE, {"probe/mean": WIDE}, command=command)
-        own = {"split": made(BARE, PROTECTS, seeds=4)} if stage2 else {}
-        of = judged.decisions["split"]
-        of = of._replace(reason=Reason.CUT_OFF, stage2=stage2, bare={**of.bare, "seeds": seeds})
+        own = {"split": made(BARE, PROTECTS)} if seeds else {}
+        of = judged.decisions["split"]._replace(reason=Reason.CUT_OFF, stage2=seeds > 0)
         with monkeypatch.context() as patch:
             patch.setattr(next_command.store, "header_of", lambda folder: header)
+            for module in (looks, next_command):
+                patch.setattr(module, "seeds_at_last_look", lambda *_: looked)
             cut_off = judged._replace(decisions={"split": of}, stage2=own)
             patch.setattr(next_command, "progress", lambda folder: GONE)
             failed = of._replace(reason=Reason.FAILED)
@@ -336,9 +342,12 @@ def test_a_look_that_was_cut_off_goes_on_with_the_command_that_began_it(monkeypa
             f"Open: only {seeds} of the seeds that were set aside to decide were looked at so far."
         )
         assert failed.answer.startswith("Open: parts of the sweep failed")
-        assert failed.settle == screen.settle  # the same command tries them again
+        (suggested,) = failed.settle
+        assert suggested.why == "The same tries again what failed"
+        again = command if "audit" in command else expected
+        assert suggested.command == again
         (suggested,) = screen.settle
-        assert f"at up to {12 - seeds} further seeds ({2 * (12 - seeds)} trials" in suggested.why
+        assert f"at up to {12 - seeds} further seeds ({trials} trials" in suggested.why
         assert shlex.split(suggested.command) == shlex.split(expected)
 
 
@@ -361,15 +370,6 @@ def test_commands_of_sweeps_from_python_and_of_audits(tmp_path):
     assert "--config=a b.py" in words
     assert words[-2:] == ["--plugin=b.py", "--plugin=mine.py"]
     assert more_seeds(made(BARE, config={"data": {"name": "wire"}})) == ""
-
-
-def test_two_panels_are_advised_one_sweep_of_more_seeds():
-    judged = made(BARE, {"probe/mean": WIDE})
-    of = judged.decisions["split"]
-    reasons = Reason.FEW_SEEDS, Reason.NO_CANDIDATE
-    few, none = (settle(judged, "split", of._replace(reason=reason))[0] for reason in reasons)
-    assert few.command == none.command
-    assert few.why != none.why
 
 
 @pytest.mark.parametrize(

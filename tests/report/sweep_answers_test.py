@@ -5,8 +5,9 @@ from scipy import stats
 
 from tests.report.made import BARE, NAN, PROTECTS, made
 from vfljax.report import decision, looks
-from vfljax.report.decision import Answer
+from vfljax.report.decision import Answer, Reason
 from vfljax.report.families import Applying
+from vfljax.report.frames import Frames
 from vfljax.report.judged_sweep import judge_frames
 from vfljax.report.sweep_answers import with_decisions
 from vfljax.store import Unit
@@ -102,6 +103,69 @@ def test_a_sweep_that_was_killed_within_its_first_look_decides_nothing(monkeypat
             assert with_decisions(part).decisions["split"].answer is Answer.SWITCH_ON
 
 
+LEAKS = {"probe/mean": 0.9, "test_utility": 0.88}
+
+
+def test_a_point_of_a_finished_sweep_without_any_figure_may_protect(monkeypatch):
+    failed = {"probe/mean": NAN, "test_utility": 0.88}
+    of = made(BARE, LEAKS, failed).decisions["split"]
+    assert (of.answer, of.reason) == (Answer.OPEN, Reason.FAILED)
+    diverged = failed | {"test_utility": NAN, "validation_utility": NAN}
+    assert made(BARE, LEAKS, diverged).decisions["split"].answer is Answer.NONE_PROTECTS
+    # neither do seeds of its own that are lost deny it
+    explored = made(BARE, LEAKS, PROTECTS, knobs={"noise.scale": [NAN, 0.1, 1.0]})
+    monkeypatch.setattr(Applying, "families", lambda *_: frozenset())
+    for own, reason in ((failed, Reason.FAILED), (diverged, None)):
+        stage2 = made(BARE, LEAKS, own, knobs={"noise.scale": [NAN, 0.1, 1.0]})
+        of = with_decisions(explored._replace(stage2={"split": stage2})).decisions["split"]
+        assert (of.closed, of.reason) == (reason is None, reason)
+
+
+def first_look(monkeypatch, judged, done):
+    """A sweep whose stages end after 3 and 5 seeds, of which some are over; it is not finished."""
+    grid = {"undefended": {}, "noise": {}, "max_norm": {}}
+    stages = [{"grid": grid, "seeds": seeds} for seeds in (3, 5)]
+    header = judged.sweep.header | {"earlier": stages[:1], "config": stages[1]}
+    state = looks.Progress(frozenset({"x"}), frozenset(), frozenset({0, 1} - done))
+    monkeypatch.setattr(looks, "progress", lambda *_: state)
+    monkeypatch.setattr(looks, "planned_points", lambda experiment, panel: 2)
+    monkeypatch.setattr(Applying, "families", lambda *_: frozenset())
+    return judged._replace(
+        sweep=judged.sweep._replace(header=header, unfinished=("a shard is not trained",))
+    )
+
+
+def test_a_point_that_lost_all_seeds_of_a_look_is_not_denied_at_it(monkeypatch):
+    grid = {"undefended": {}, "noise": {}, "max_norm": {}}
+    whole = made(BARE, LEAKS, PROTECTS, defenses=("noise", "max_norm"), config={"grid": grid})
+    assert whole.decisions["split"].answer is Answer.SWITCH_ON
+    rows, trials = (
+        of[~((of["configuration"] == 2) & (of["seed"] < 3))] for of in (whole.rows, whole.trials)
+    )
+    lost = judge_frames(whole.sweep, whole.experiment, Frames(rows, trials, *whole.frames[2:]))
+    of = with_decisions(first_look(monkeypatch, lost, {0})).decisions["split"]
+    assert (of.bare["seeds"], of.answer, of.reason) == (3, Answer.OPEN, Reason.UNFINISHED)
+
+
+def test_a_sweep_without_any_seed_of_the_first_look_is_open(monkeypatch):
+    whole = made(BARE, LEAKS)
+    rows, trials = (of[of["seed"] >= 3] for of in (whole.rows, whole.trials))
+    part = first_look(monkeypatch, whole._replace(rows=rows, trials=trials), {0})
+    of = with_decisions(part).decisions["split"]
+    assert (of.answer, of.reason) == (Answer.OPEN, Reason.NO_FIGURES)
+
+
+def test_a_family_that_shows_only_that_it_failed_on_a_point_was_tried_there(monkeypatch):
+    bare, point = BARE | {"norm": 0.7}, PROTECTS | {"norm": [0.5] * 5}
+    judged = made(bare, point)
+    assert judged.leading["tried"].to_list() == [{"probe", "norm"}, {"probe"}]
+    monkeypatch.setattr(looks, "planned_points", lambda experiment, panel: 1)
+    for applies, answer in (({"norm"}, Answer.SWITCH_ON), ({"norm", "joint"}, Answer.OPEN)):
+        families = frozenset({"probe", *applies})
+        monkeypatch.setattr(Applying, "families", lambda *_, of=families: of)
+        assert with_decisions(judged).decisions["split"].answer is answer
+
+
 @pytest.mark.parametrize(("more", "own"), [(0.005, False), (0.018, True)])
 def test_few_points_that_compete_are_denied_at_limits_of_all_criteria(more, own):
     # the lower limit of e is above .05 at the level of one or three points, and below at that of five
@@ -118,8 +182,8 @@ def test_few_points_that_compete_are_denied_at_limits_of_all_criteria(more, own)
 
 def test_points_without_seeds_of_their_own_are_denied_at_limits_of_all_criteria():
     # e is .07; its lower limit of 95 % is .053, and that of 99 % .04
-    near = {"probe/mean": NEAR, "test_utility": 0.88}
-    leaks, scales = {"probe/mean": 0.9}, [NAN, 0.1, 1.0]
+    near, scales = {"probe/mean": NEAR, "test_utility": 0.88}, [NAN, 0.1, 1.0]
+    leaks = {"probe/mean": 0.9}
     judged = made(BARE, near, leaks, knobs={"noise.scale": scales})
     table = judged.leading.set_index("configuration")
     assert table.loc[1, "e_lower"] > 0.05

@@ -21,7 +21,7 @@ from vfljax.errors import UserError, argument
 from vfljax.launching import running
 from vfljax.launching.work import May, Outcome, Say
 from vfljax.report import decision, fresh
-from vfljax.report.decision import LOOKS, Answer, Reason
+from vfljax.report.decision import EARLY, LOOKS, Answer, Reason
 from vfljax.report.families import Applying
 from vfljax.report.judged_sweep import Judged
 from vfljax.report.looks import looks_left, progress
@@ -89,19 +89,11 @@ def decide(
 
 def panels(found: Judged) -> list[str]:
     """Returns the panels on which more seeds may decide something."""
-    hopeless = (
-        Reason.NO_FIGURES,
-        Reason.DIVERGED,
-        Reason.NO_UNDEFENDED,
-        Reason.FEW_SEEDS,
-        Reason.NO_BASELINE,
-        Reason.NO_DEFENSE,
-        Reason.NO_CANDIDATE,
-    )
+    hopeless = (*EARLY, Reason.DIVERGED, Reason.NO_BASELINE, Reason.NO_DEFENSE, Reason.CONTRADICTED)
     return [
         panel
         for panel, of in found.decisions.items()
-        if of.answer is Answer.OPEN and of.reason not in (*hopeless, Reason.CONTRADICTED)
+        if of.answer is Answer.OPEN and of.reason not in hopeless
     ]
 
 

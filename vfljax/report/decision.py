@@ -56,13 +56,15 @@ was tried, or whose leak is at most what the user accepts, and whose cost is kep
 |                                       | apply were tried on it, and no figure is missing                     |
 | switch on X at Y                      | X at Y holds; an attack that knows it and all families that apply    |
 |                                       | were tried on it, no figure is missing, and no fresh seeds deny it   |
-| no defense protects and keeps the gain| there are points, all of the sweep were reached, and all are denied; |
-|                                       | all families that apply were tried on undefended                     |
+| no defense protects and keeps the gain| there are points, and all of the sweep are denied, but for those that|
+|                                       | diverged on all seeds; one that was not reached or has no figure is  |
+|                                       | not denied; all families that apply were tried on undefended         |
 | open                                  | all else; ``Reason`` says why                                        |
 
 A point that limits left open, and that alone is judged again on fresh seeds, holds if it holds on these, at one
 look and with limits of .95. Of several points that hold, the one of lowest mean leak is switched on, then of
-highest utility.
+highest utility. One that fresh seeds deny leaves its place to the next, and stays open. A family counts as
+tried on a point if one of its attacks was run there, also if it shows nothing but that it failed.
 """
 
 from __future__ import annotations
@@ -117,13 +119,14 @@ class Reason(enum.StrEnum):
     FAMILIES = "not all families of attacks that apply were tried"
     UNFINISHED = "points or attacks were not reached"
     NOT_ASKED = "no seeds were set aside for a decision"
-    CUT_OFF = "the time was over before all looks at seeds that were set aside were taken"
-    FAILED = "units failed without which nothing more can be said"
+    CUT_OFF = "looks at seeds that were set aside are left"
+    FAILED = "points have no figures, and no time that is left gives them any"
     NEXT = "all points that competed are denied, and others are left"
-    NO_CANDIDATE = (
-        "points are not denied, and none of them is promising enough for seeds of its own"
-    )
     LIMITS = "limits leave points open"
+
+
+EARLY = (Reason.NO_FIGURES, Reason.NO_UNDEFENDED, Reason.FEW_SEEDS)
+"""Reasons that what is left of an unfinished sweep may remove."""
 
 
 class Criterion(enum.StrEnum):
@@ -150,9 +153,9 @@ class Evidence(NamedTuple):
     untried: Mapping[int, frozenset[str]] = {}
     stage2: bool = False  # whether ``final`` is of seeds that were set aside for the decision
     unfinished: bool = False
-    unreached: bool = False  # whether the sweep has points that are not trained or not attacked yet
+    unreached: bool = False  # whether points are not trained, or have no figure and did not diverge
     looks_left: bool = False  # whether looks at seeds that were set aside are planned and not taken
-    failed: bool = False  # whether units failed without which none of them can be taken
+    failed: bool = False  # whether units of seeds that were set aside failed
     fresh: Sequence[Row] = ()  # on fresh seeds, by ``--confirm``, at the table's limits
     fresh_denying: Sequence[Row] = ()  # likewise, at limits that deny
     diverged: bool = False  # whether all trials did
@@ -172,7 +175,8 @@ class Decided(NamedTuple):
     keeps: Row | None = None
     protects: Row | None = None  # of those that protect on average, the one that loses least
     leading: Row | None = None  # of an open answer, the point that is nearest to hold
-    # on fresh seeds: ``point``, what was contradicted, or the last point that was denied
+    # on fresh seeds: ``point`` (at the limits that deny, if those of the table do not show that it holds),
+    # what was contradicted, or the last point that was denied
     fresh: Row | None = None
     undecided: tuple[Row, ...] = ()  # points that are neither denied nor hold
     untried: frozenset[str] = (
@@ -268,31 +272,25 @@ def candidates(points: Sequence[Row], goal: Goal) -> list[Row]:
       points: of a panel; at the table's limits these are fewer than at those of a decision.
       goal: of the sweep.
     """
-    able = [
-        v for v in points if v["defenses"] and v["qualifies"] and _known(v) and not denied(v, goal)
-    ]
-    able = [v for v in able if v["d"] < 0 or accepted(v, goal)]
+    able = [v for v in points if v["defenses"] and v["qualifies"] and not denied(v, goal)]
+    able = [v for v in able if v["d"] < 0 or accepted(v, goal)]  # without a figure d is NaN
     able = [v for v in able if not any(dominates(other, v, "reached") for other in able)]
     return sorted(able, key=lambda v: (v["reached"], -v["utility"]))[:CANDIDATES]
 
 
 def next_candidates(of: Decided, goal: Goal, points: Sequence[Row] = ()) -> list[Row]:
-    """Returns the points that get seeds of their own next. Those that the table's limits deny or that are not
-    promising come last: the answer closes only once limits of the decision deny them too.
+    """Returns the points that get seeds of their own next; () only if all that are undecided have them. Those
+    that the table's limits deny or that are not promising come last: the answer closes only once limits of the
+    decision deny them too.
 
     Args:
       of: the decision so far.
       goal: of the sweep.
       points: of the panel, at the table's limits, if none competes yet.
     """
-    able = [v for v in of.undecided if v["defenses"] and _known(v)]
-    able = [v for v in able if v["configuration"] not in of.competing or not of.stage2]
+    able = [v for v in of.undecided if v["configuration"] not in of.competing or not of.stage2]
     nearest = sorted(able, key=lambda v: (not v["qualifies"], v["reached"]))
     return candidates(points, goal) or candidates(able, goal) or nearest[:CANDIDATES]
-
-
-def _known(v: Row) -> bool:
-    return not math.isnan(v["leak"]) and not math.isnan(v["d"])
 
 
 def dominates(one: Row, other: Row, by: str = "leak") -> bool:
@@ -306,14 +304,11 @@ def decide(of: Evidence) -> Decided:
     """Returns the decision on a panel; the module's docstring is the rule."""
     goal, final = of.goal, [v for v in of.final if v["defenses"]]
     bare = next((v for v in of.final if v["undefended"] and not math.isnan(v["leak"])), None)
-    known = {v["configuration"] for v in final}
-    points = [*final, *(v for v in of.points if v["defenses"] and v["configuration"] not in known)]
+    own = {v["configuration"] for v in final}
+    points = [*final, *(v for v in of.points if v["defenses"] and v["configuration"] not in own)]
     points = [v for v in points if not math.isnan(v["leak"])]
     out = Decided(Answer.OPEN, bare=bare, stage2=of.stage2, candidates=len(final))
-    competing = frozenset(v["configuration"] for v in final)
-    out = out._replace(competing=competing, corrected=of.corrected)
-    again = [f for f in of.fresh_denying if f["defenses"] and denied(f, goal)]
-    rejected = {v["configuration"] for v in of.points if v["defenses"] and denied(v, goal)}
+    out = out._replace(competing=frozenset(own), corrected=of.corrected)
     if of.diverged or (bare is None and not points):
         return out._replace(reason=Reason.DIVERGED if of.diverged else Reason.NO_FIGURES)
     if bare is None:
@@ -324,40 +319,50 @@ def decide(of: Evidence) -> Decided:
     nearest = _nearest(final if of.stage2 and final else points, goal)
     out = out._replace(untried=lacking, untried_on=bare, **nearest)
     if bare["seeds"] < FEWEST_SEEDS:
-        return out._replace(reason=Reason.FEW_SEEDS)
+        if of.stage2 and of.looks_left:  # it lost some of its seeds, and gets more at the next look
+            return out._replace(reason=Reason.CUT_OFF)
+        lost = of.stage2 and of.failed
+        return out._replace(reason=Reason.FAILED if lost else Reason.FEW_SEEDS)
     if bare["undefended_e_upper"] < EXCESS and not bare["incomplete"] and not lacking:
         return out._replace(answer=Answer.NOTHING_TO_PROTECT)
+
+    # Fresh seeds are the last part of a decision. Of a point that others left open they deny what they deny of
+    # any point. Where others show that a point holds they contradict these, and which is so stays open.
+    denied_again = {f["configuration"]: f for f in of.fresh_denying if denied(f, goal)}
     holding = [v for v in final if failed(v, goal) is None]
+    contradicted = {v["configuration"] for v in holding} & denied_again.keys()
+    holding = [v for v in holding if v["configuration"] not in contradicted]
     holding = sorted(holding, key=lambda v: (v["leak"], -v["utility"]))
     whole = [v for v in holding if not of.untried.get(v["configuration"])]
-    for v in whole[:1]:
-        fresh = next((f for f in of.fresh if f["configuration"] == v["configuration"]), None)
-        if fresh is not None and denied(fresh, goal):
-            return out._replace(reason=Reason.CONTRADICTED, leading=v, fresh=fresh)
-        rival = _rival(v, whole, final, of)
-        return out._replace(answer=Answer.SWITCH_ON, point=v, rival=rival, fresh=fresh)
+    if whole:
+        rival, again = _rival(whole[0], whole, final, of), _again(of, whole[0])
+        return out._replace(answer=Answer.SWITCH_ON, point=whole[0], rival=rival, fresh=again)
     if bare["verdict"] == Verdict.NO_BASELINE:
         return out._replace(reason=Reason.NO_BASELINE)
     if not points:
         lost = Reason.FAILED if of.unreached else Reason.NO_DEFENSE
         return out._replace(reason=Reason.UNFINISHED if of.unfinished else lost)
-    by_fresh = [f for f in again if f["configuration"] not in rejected]
-    rejected |= {f["configuration"] for f in by_fresh}
-    undecided = tuple(v for v in points if v["configuration"] not in rejected)
+
+    rejected = {v["configuration"] for v in of.points if v["defenses"] and denied(v, goal)}
+    by_fresh = {*denied_again} - rejected - contradicted
+    undecided = tuple(v for v in points if v["configuration"] not in rejected | by_fresh)
     if not undecided and not lacking and not of.unreached:
-        fresh = by_fresh[-1] if by_fresh else None
-        return out._replace(answer=Answer.NONE_PROTECTS, fresh=fresh)
+        last = next((f for f in reversed(of.fresh_denying) if f["configuration"] in by_fresh), None)
+        return out._replace(answer=Answer.NONE_PROTECTS, fresh=last)
     if not undecided and not lacking and not of.unfinished:
-        return out._replace(reason=Reason.FAILED)
+        more = of.stage2 and of.looks_left
+        return out._replace(reason=Reason.CUT_OFF if more else Reason.FAILED)
+
     # figures of the seeds that explored do not stand beside those of the seeds that decide
-    able = [v for v in undecided if v["configuration"] in known] if of.stage2 else undecided
+    able = [v for v in undecided if v["configuration"] in own] if of.stage2 else undecided
+    able = [v for v in able if v["configuration"] not in contradicted]
     leading = (candidates(able, goal) or [*able, None])[0]
     out = out._replace(undecided=undecided, leading=leading)
-    fresh = [f for f in of.fresh if leading and f["configuration"] == leading["configuration"]]
-    if fresh and leading and not lacking and not of.untried.get(leading["configuration"]):
-        out = out._replace(fresh=fresh[0])
-        if failed(fresh[0], goal) is None:
-            return out._replace(answer=Answer.SWITCH_ON, point=fresh[0], undecided=())
+    again = _again(of, leading) if leading else None
+    if again and leading and not lacking and not of.untried.get(leading["configuration"]):
+        out = out._replace(fresh=again)
+        if failed(again, goal) is None:
+            return out._replace(answer=Answer.SWITCH_ON, point=again, undecided=())
     if holding and not lacking:
         lacking = of.untried[holding[0]["configuration"]]
         out = out._replace(untried=lacking, untried_on=holding[0])
@@ -370,12 +375,25 @@ def decide(of: Evidence) -> Decided:
         return out._replace(reason=Reason.FAMILIES, leading=leading)
     if of.unfinished:
         return out._replace(reason=Reason.UNFINISHED)
-    left = next_candidates(out, goal)
+    if contradicted >= {v["configuration"] for v in undecided}:
+        one = undecided[0]
+        fresh = denied_again[one["configuration"]]
+        return out._replace(reason=Reason.CONTRADICTED, leading=one, fresh=fresh)
     if not of.stage2:
-        return out._replace(reason=Reason.NOT_ASKED if left else Reason.NO_CANDIDATE)
-    if rejected >= competing:
-        return out._replace(reason=Reason.NEXT if left else Reason.NO_CANDIDATE)
+        return out._replace(reason=Reason.NOT_ASKED)
+    if not able:  # nothing more is learned of those that compete
+        return out._replace(reason=Reason.NEXT)
     return out._replace(reason=Reason.CUT_OFF if of.looks_left else Reason.LIMITS)
+
+
+def _again(of: Evidence, v: Row) -> Row | None:
+    """Returns what fresh seeds say of a point, at the table's limits if it holds by these, else at those that
+    deny, so that what is shown agrees with what is decided; None without any."""
+    plain, wide = (
+        next((f for f in rows if f["configuration"] == v["configuration"]), None)
+        for rows in (of.fresh, of.fresh_denying)
+    )
+    return plain if plain is None or failed(plain, of.goal) is None else wide or plain
 
 
 def _rival(best: Row, whole: Sequence[Row], final: Sequence[Row], of: Evidence) -> Row | None:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from vfljax.report import beside
 from vfljax.report.costs import Cost
 from vfljax.report.criteria import why
-from vfljax.report.decision import Answer, Decided, Reason, Row, denied
+from vfljax.report.decision import EARLY, Answer, Decided, Reason, Row, denied
 from vfljax.report.details import details
 from vfljax.report.frames import Facts
-from vfljax.report.judged_sweep import Judged
-from vfljax.report.looks import progress
+from vfljax.report.judged_sweep import STAGE2, Judged
+from vfljax.report.looks import progress, seeds_looked_at
 from vfljax.report.next_command import Suggestion, continued, on_sweep, remaining, settle
 from vfljax.report.panel import TITLES, Panel, counts_tried, panel_of
 from vfljax.report.ruler import Ruler
@@ -75,7 +75,7 @@ def _screen(p: Panel, several: bool) -> Screen:
         **dict(beside.others(p.judged)),
     }
     return Screen(
-        answer=sentence(p.decided, p.facts, p.judged),
+        answer=sentence(p.decided, p.judged, p.name),
         rows=tuple((name, text) for name, text in rows.items() if text),
         title=TITLES[p.name] if several else "",
         ruler=ruler(p),
@@ -84,18 +84,18 @@ def _screen(p: Panel, several: bool) -> Screen:
     )
 
 
-def sentence(of: Decided, facts: Facts, judged: Judged) -> str:
+def sentence(of: Decided, judged: Judged, panel: str) -> str:
     """Returns the answer in one sentence."""
     if of.answer is Answer.SWITCH_ON:
         assert of.point is not None
-        return _switch_on(of.point, facts)
+        return _switch_on(of.point, judged.facts)
     if of.answer is Answer.NO_GAIN:
         return "Do not federate: it gains nothing."
     if of.answer is Answer.NOTHING_TO_PROTECT:
         return "Nothing to protect: no attack reads more than without the federation."
     if of.answer is Answer.NONE_PROTECTS:
         return f"No defense that was tried protects and keeps the gain ({counts_tried(judged)})."
-    return f"Open: {_why_open(of, judged)}."
+    return f"Open: {_why_open(of, judged, panel)}."
 
 
 def _switch_on(v: Row, facts: Facts) -> str:
@@ -110,13 +110,20 @@ def _switch_on(v: Row, facts: Facts) -> str:
     return f"{text}."
 
 
-def _why_open(of: Decided, judged: Judged) -> str:
+def _why_open(of: Decided, judged: Judged, panel: str) -> str:
     reason, leading = of.reason, of.leading
+    if reason is Reason.UNFINISHED or (reason in EARLY and judged.sweep.unfinished):
+        left = progress(judged.sweep.workdir)
+        only = left.failed and not left.waiting
+        return f"{'parts failed' if only else 'the sweep is not finished'}, and {remaining(judged)}"
     if reason is Reason.NO_UNDEFENDED:
         return "without undefended nothing shows what a defense takes away"
-    if reason is Reason.FEW_SEEDS and not judged.sweep.unfinished:
+    if reason is Reason.NO_FIGURES:
+        return "no attack has a figure"
+    if reason is Reason.FEW_SEEDS:
         seeds = int(of.bare["seeds"]) if of.bare else 0
-        return f"{count(seeds, 'seed')} allow{'s' * (seeds == 1)} no limits"
+        own = " of those that were set aside to decide" * of.stage2
+        return f"{count(seeds, 'seed')}{own} allow{'s' * (seeds == 1)} no limits"
     if reason is Reason.NO_BASELINE:
         return (
             "there is no baseline, so that it is not known how much of the leak the federation adds: record "
@@ -133,23 +140,16 @@ def _why_open(of: Decided, judged: Judged) -> str:
         tried = len(of.untried_on["tried"]) if of.untried_on else 0
         names = f" (not {listed(sorted(of.untried))})" if lacking <= 2 else ""
         return f"{tried} of {tried + lacking} families of attacks that apply were tried{names}"
-    if reason in (Reason.FEW_SEEDS, Reason.UNFINISHED):
-        failed = progress(judged.sweep.workdir).failed
-        what = "parts failed" if failed else "the time was over"
-        return f"{what}, and {remaining(judged)}"
     if reason is Reason.NOT_ASKED:
         return f"no seeds were set aside to decide among {count(of.candidates, 'point')}"
     if reason is Reason.CUT_OFF:
-        seeds = int(of.bare["seeds"]) if of.bare and of.stage2 else 0
+        seeds = seeds_looked_at(judged.sweep.workdir / STAGE2 / panel)
         return f"only {seeds} of the seeds that were set aside to decide were looked at so far"
     if reason is Reason.FAILED:
-        return "parts of the sweep failed, and nothing that is left could close the answer"
+        return "parts of the sweep failed or have no figures, and nothing that is left could close the answer"
     if reason is Reason.NEXT:
         denied_ = f"{count(of.candidates, 'candidate')} denied, and " * bool(of.candidates)
         return f"{denied_}{count(len(of.undecided), 'point')} not judged on seeds of their own"
-    if reason is Reason.NO_CANDIDATE:
-        left = count(len(of.undecided), "point")
-        return f"{left} cannot be compared with undefended"
     if leading is not None:
         return f"limits leave open whether {leading['label']} protects and keeps the gain"
     return "limits leave points open"

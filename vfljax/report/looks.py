@@ -178,20 +178,40 @@ def at_looks(sweep: StoredSweep, frames: Frames, begins: int) -> Frames:
     return frames._replace(rows=kept(rows), trials=kept(trials))
 
 
+def seeds_looked_at(folder: pathlib.Path) -> int:
+    """Returns the fewest seeds of an entry of a staged sweep's grid at the last look; 0 without a sweep."""
+    header = store.header_of(folder)
+    return 0 if header is None else min(seeds_at_last_look(folder, header).values())
+
+
 def looks_left(folder: pathlib.Path) -> bool:
     """Returns whether looks at seeds that were set aside are planned and not taken; False without a sweep."""
     header = store.header_of(folder)
-    if header is None:
-        return False
-    return min(seeds_at_last_look(folder, header).values()) < header["config"]["seeds"]
+    return header is not None and seeds_looked_at(folder) < header["config"]["seeds"]
 
 
 def unreached(found: Judged, panel: str) -> bool:
-    """Returns whether points of a sweep are not trained, or are not attacked in a panel. One that diverged on
-    all seeds is not attacked."""
-    planned = len(_planned(found.experiment, panel))
+    """Returns whether points of a sweep are not trained, or have no figure, in a panel.
+
+    Args:
+      found: the sweep at the seeds of its last look.
+      panel: of the federations.
+    """
     trials = found.trials[found.trials["panel"] == panel]
+    planned = len(_planned(found.experiment, panel))
+    return trials["configuration"].nunique() < planned or without_figures(found, panel)
+
+
+def without_figures(found: Judged, panel: str) -> bool:
+    """Returns whether points were trained on which no attack has a figure. One that diverged on all its seeds,
+    if these are enough for limits, needs none.
+
+    Args:
+      found: the sweep at the seeds of its last look.
+      panel: of the federations.
+    """
+    trials = found.trials[found.trials["panel"] == panel]
+    over = trials.groupby("configuration").agg({"diverged": "all", "seed": "nunique"})
+    diverged = over.index[over["diverged"] & (over["seed"] >= FEWEST_SEEDS)]
     of = found.leading[found.leading["panel"] == panel]
-    able = trials.loc[~trials["diverged"], "configuration"]
-    waiting = of["leak"].isna() & of["configuration"].isin(able)
-    return trials["configuration"].nunique() < planned or bool(waiting.any())
+    return bool((of["leak"].isna() & ~of["configuration"].isin(diverged)).any())

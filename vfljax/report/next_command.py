@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from vfljax import store
 from vfljax.errors import short_path
-from vfljax.report.decision import CANDIDATES, LOOKS, Answer, Decided, Reason
+from vfljax.report.decision import CANDIDATES, EARLY, LOOKS, Answer, Decided, Reason
 from vfljax.report.fresh import MOST, SEEDS, first_seed, seeds_for
 from vfljax.report.judged_sweep import STAGE2, Judged
-from vfljax.report.looks import progress
+from vfljax.report.looks import progress, seeds_at_last_look
 from vfljax.report.not_run import reached
 from vfljax.report.words import count
 
@@ -33,8 +33,7 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ..
     if judged.experiment.reproduces and reason in (Reason.NOT_ASKED, Reason.FAMILIES, Reason.NEXT):
         return ()  # a paper's settings are not decided on
     if decided.answer is Answer.SWITCH_ON and decided.point and not decided.fresh:
-        what = f"This judges {decided.point['label']} alone again on {count(SEEDS, 'fresh seed')}"
-        return (Suggestion(what + _takes(judged, panel, 2, SEEDS), on_sweep(judged, "confirm")),)
+        return (_on_fresh_seeds(judged, panel, f"{decided.point['label']} alone again", SEEDS),)
     if decided.answer is not Answer.OPEN:
         return ()
     if reason is Reason.FEW_SEEDS:
@@ -45,36 +44,44 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ..
     if reason in (Reason.NOT_ASKED, Reason.FAMILIES):
         points = 1 + CANDIDATES
         # attacks that were not tried, and compiling them, are in no measured speed
-        takes = _takes(judged, panel, points, LOOKS[0], "at least")
+        takes = _takes(judged, panel, points * LOOKS[0], "at least")
         what = f"This sets {LOOKS[0]} to {LOOKS[-1]} seeds aside to decide, under all attacks"
         return (Suggestion(what + takes, on_sweep(judged, "decide")),)
-    if reason is Reason.NO_CANDIDATE:
-        what = f"{_more(judged)} seeds to explore would narrow limits"
-        return (Suggestion(what, more),) if (more := more_seeds(judged)) else ()
     if reason is Reason.NEXT:
-        takes = _takes(judged, panel, CANDIDATES, LOOKS[0])
+        takes = _takes(judged, panel, CANDIDATES * LOOKS[0])
         return (
             Suggestion(
                 "The same goes on with the next candidates" + takes, on_sweep(judged, "decide")
             ),
         )
     if reason is Reason.LIMITS and decided.leading and not decided.fresh:
-        seeds = seeds_for(decided)
-        what = f"This judges {decided.leading['label']} alone on {count(seeds, 'fresh seed')}"
-        return (Suggestion(what + _takes(judged, panel, 2, seeds), on_sweep(judged, "confirm")),)
+        what = f"{decided.leading['label']} alone"
+        return (_on_fresh_seeds(judged, panel, what, seeds_for(decided)),)
     return ()
+
+
+def _on_fresh_seeds(judged: Judged, panel: str, what: str, seeds: int) -> Suggestion:
+    """Returns the command that judges a point on so many fresh seeds; on those of another point, beside which
+    undefended was judged already, if there are any."""
+    points = 2
+    if judged.confirmed is not None:
+        seeds, points = judged.confirmed.experiment.seeds, 1
+    what = f"This judges {what} on {count(seeds, 'fresh seed')}"
+    return Suggestion(what + _takes(judged, panel, points * seeds), on_sweep(judged, "confirm"))
 
 
 def _goes_on(judged: Judged, panel: str, decided: Decided) -> Suggestion | None:
     """Returns the command that makes what is left of a sweep, or of the seeds that were set aside for a panel;
     None where nothing is left."""
     reason, own = decided.reason, judged.sweep.workdir / STAGE2 / panel
-    if reason is Reason.CUT_OFF or (reason is Reason.FAILED and progress(own).failed):
+    if reason is Reason.CUT_OFF:
         return _looked_on(judged, panel)
-    unfinished = reason is Reason.FEW_SEEDS and judged.sweep.unfinished
-    if reason in (Reason.UNFINISHED, Reason.FAILED) or unfinished:
+    if reason is Reason.FAILED and progress(own).failed:  # it makes what the sweep lacks too
+        same = judged.sweep.header["command"] if _audit(judged) else on_sweep(judged, "decide")
+        return Suggestion("The same tries again what failed", same)
+    if reason in (*EARLY, Reason.FAILED) and judged.sweep.unfinished:
         return continued(judged)
-    return None
+    return continued(judged) if reason is Reason.UNFINISHED else None
 
 
 def _of_trees(judged: Judged, decided: Decided) -> tuple[Suggestion, ...]:
@@ -102,16 +109,18 @@ def continued(judged: Judged) -> Suggestion:
 
 
 def _looked_on(judged: Judged, panel: str) -> Suggestion:
-    """Returns the command that takes the looks which are left at seeds that were set aside for a panel."""
-    header = store.header_of(judged.sweep.workdir / STAGE2 / panel)
+    """Returns the command that takes the looks which are left at seeds that were set aside for a panel. Points
+    that joined later have more of them."""
+    folder = judged.sweep.workdir / STAGE2 / panel
+    header = store.header_of(folder)
     assert header is not None
-    taken = [of.trials["seed"].nunique() for of in [judged.stage2.get(panel)] if of]
-    seeds, points = header["config"]["seeds"] - max(taken, default=0), len(header["config"]["grid"])
-    what = f"The same goes on at up to {count(seeds, 'further seed')}"
-    what += _takes(judged, panel, points, seeds)
+    taken = seeds_at_last_look(folder, header)
+    left = [header["config"]["seeds"] - taken[name] for name in header["config"]["grid"]]
+    what = f"The same goes on at up to {count(max(left), 'further seed')}"
+    what += _takes(judged, panel, sum(left))
     if not _audit(judged):
         return Suggestion(what, on_sweep(judged, "decide"))
-    _, minutes = _effort(judged, panel, points, seeds)
+    _, minutes = _effort(judged, panel, sum(left))
     return Suggestion(what, _again(judged, _budget(0 if math.isnan(minutes) else minutes)))
 
 
@@ -165,19 +174,26 @@ def _seconds_of_attacks(judged: Judged) -> dict[str, float]:
     return {variant: measured.get(variant, typical) for variant in run}
 
 
-def _takes(judged: Judged, panel: str, points: int, seeds: int, about: str = "about") -> str:
-    """Returns how many trials a command makes, and about how many minutes that takes, as text."""
-    trials, minutes = _effort(judged, panel, points, seeds)
+def _takes(judged: Judged, panel: str, each: int, about: str = "about") -> str:
+    """Returns how many trials a command makes, and about how many minutes that takes, as text.
+
+    Args:
+      judged: the sweep.
+      panel: of the federations.
+      each: trials of one federation.
+      about: what is said of the minutes.
+    """
+    trials, minutes = _effort(judged, panel, each)
     time = "" if math.isnan(minutes) else f", {about} {max(1, math.ceil(minutes))} min"
     return f" ({count(trials, 'trial')}{time})"
 
 
-def _effort(judged: Judged, panel: str, points: int, seeds: int) -> tuple[int, float]:
-    """Returns how many trials some points have on some seeds, and about how many minutes they take; NaN if
-    nothing was trained."""
+def _effort(judged: Judged, panel: str, each: int) -> tuple[int, float]:
+    """Returns how many trials a panel has, of which each federation has some, and about how many minutes they
+    take; NaN if nothing was trained."""
     of = judged.stage2.get(panel, judged)
     federations = of.trials.loc[of.trials["panel"] == panel, "federation"].nunique()
-    trials = points * seeds * federations
+    trials = each * federations
     return trials, trials * seconds_of_a_trial(of) / 60
 
 

@@ -97,6 +97,9 @@ def with_decisions(found: Judged) -> Judged:
     frames = looks.at_looks(found.sweep, found.frames, found.experiment.first_seed)
     # each look spends half of what the one before did
     number = 2 ** looks.number_of_look(frames, found.sweep.header, found.experiment.first_seed)
+    if frames.trials.empty:  # no seed of the first look was trained
+        nothing = decision.decide(Evidence([], [], found.facts.goal, diverged=_diverged(found)))
+        return found._replace(decisions=dict.fromkeys(found.trials["panel"].unique(), nothing))
     explored = Levels(found.sweep, found.experiment, frames)
     again = found.confirmed
     fresh = None if again is None else Levels(again.sweep, again.experiment, again.frames)
@@ -116,6 +119,11 @@ def with_decisions(found: Judged) -> Judged:
     recommended &= (verdicts["known"] == found.facts.known).to_numpy(bool)
     verdicts = verdicts.assign(recommended=recommended)
     return found._replace(verdicts=verdicts, decisions=decisions, stage2=stage2)
+
+
+def _diverged(found: Judged) -> bool:
+    """Returns whether all trials of a sweep diverged."""
+    return bool(len(found.trials)) and bool(found.trials["diverged"].all())
 
 
 def _evidence(
@@ -144,7 +152,10 @@ def _evidence(
     federations = [*part.trials["federation"].unique()]
     applying = Applying(part.experiment, part.sweep.header, federations, part.attacks)
     untried = {
-        v["configuration"]: applying.families(panel, v["defenses"]) - v["tried"] for v in final
+        v["configuration"]: applying.families(panel, v["defenses"])
+        - v["tried"]
+        - v["broken_families"]
+        for v in final
     }
     units = looks.progress(found.sweep.workdir) if found.sweep.unfinished else None
     return Evidence(
@@ -155,12 +166,13 @@ def _evidence(
         stage2=stage2,
         # what is left of a sweep may be units that were given up alone
         unfinished=units is not None and bool(units.waiting or not units.failed),
-        unreached=units is not None and looks.unreached(found, panel),
+        unreached=looks.unreached(explored, panel)
+        or (stage2 and looks.without_figures(of.choosing, panel)),
         looks_left=looks.looks_left(own),
         failed=bool(looks.progress(own).failed),
         fresh=rows(fresh.judged(LEVEL)) if fresh else (),
         fresh_denying=rows(fresh.judged(decision.level(DENYING))) if fresh else (),
-        diverged=bool(len(found.trials)) and bool(found.trials["diverged"].all()),
+        diverged=_diverged(found),
         level=of.level,
         corrected=of.statements,
     )

@@ -53,6 +53,7 @@ def verdict_frame(
         broken               labels likewise
         variants, families   how many attacks were tried, by label and by name
         tried                the names of the latter, a frozenset
+        broken_families      those of the broken attacks, likewise
         leader, leader_seeds the attack that leads, and on how many seeds
         reached              the mean leak of the strongest attack in each run, whatever the learners read
         local_only           the mean leak of the best local-only learner in each run; chance with K = 0
@@ -224,6 +225,7 @@ def _of_known(
         "variants": tried.sum(-1),
         "families": (tried.astype(np.float32) @ families > 0).sum(-1),
         "tried": [frozenset(about["attack"][of]) for of in tried],
+        "broken_families": [frozenset(about["attack"][of]) for of in broken],
         **_leaders(leaks, most, about.index),
     }
     return pd.DataFrame(columns, panel.methods.index)
