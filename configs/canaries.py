@@ -17,7 +17,7 @@ EACH_STEP = ("grad_perturb", "alibi")  # their option draw="step" has no guarant
 CLAIMING = {
     name: row
     for name, row in defenses.TABLE.items()
-    if row.remarked({**row.example, "epsilon": EPSILON}).epsilon is not None
+    if row.remarks({**row.example, "epsilon": EPSILON}, {}).epsilon is not None
 }
 
 

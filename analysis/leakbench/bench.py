@@ -188,7 +188,7 @@ class Bench(NamedTuple):
 def _claims(chain: Mapping[str, Any]) -> bool:
     """Returns whether any defense of a chain claims an epsilon at its example values."""
     rows = (defenses.TABLE[name] for name in chain)
-    return any(row.remarked(row.example).epsilon is not None for row in rows)
+    return any(row.remarks(row.example, {}).epsilon is not None for row in rows)
 
 
 def _chosen(tuning: StoredSweep, method: str) -> Places:

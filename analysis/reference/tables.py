@@ -84,7 +84,7 @@ def _defenses() -> str:
         acts += ["top model"] * (row.network is not defenses.DefenseRow.network)
         needs = ["a top model"] * row.needs_top + ["two classes"] * row.two_classes
         needs += ["classes"] * (bool(row.not_for_numbers) and not row.two_classes)
-        claims = row.remarked(row.example).epsilon is not None
+        claims = row.remarks(row.example, {}).epsilon is not None
         rows.append(
             (
                 *(link(row, name), summary(row, defenses.TABLE.values()), ", ".join(acts)),

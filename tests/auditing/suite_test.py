@@ -94,7 +94,7 @@ def test_defenses_with_a_guarantee_come_first_and_those_that_cannot_be_trained_a
     table = surveyed(written(tmp_path / "t.csv", values()))
     base = config(table, "no_split")
     names, refused = suite.applicable(base, make_plan(parse(base)))
-    claim = [defenses.TABLE[n].remarked(defenses.TABLE[n].example).epsilon for n in names]
+    claim = [defenses.TABLE[n].remarks(defenses.TABLE[n].example, {}).epsilon for n in names]
     given = [epsilon is None for epsilon in claim]
     assert given == sorted(given)
     assert False in given

@@ -161,11 +161,14 @@ def test_no_other_defense_is_trained_beside_it():
         defenses.build(specs, {spec.name: TABLE[spec.name].example for spec in specs})
 
 
+EVEN = np.full(2, 0.5)
+
+
 def test_the_guarantee_names_delta_and_claims_no_pure_epsilon():
     at_one, without = (
-        TABLE["dpzv"].remarked({"epsilon": epsilon, "delta": 1e-5}) for epsilon in (1.0, np.inf)
+        TABLE["dpzv"].remarks({"epsilon": epsilon, "delta": 1e-5}, {}) for epsilon in (1.0, np.inf)
     )
-    assert at_one.bound[0] == "2.72, but for δ = 1e-05"
-    assert without.bound[0] == "no bound"
+    assert at_one.bound(EVEN)[0] == "2.72, but for δ = 1e-05"
+    assert without.bound(EVEN)[0] == "no bound"
     assert (at_one.epsilon, without.epsilon) == (None, None)
     assert (at_one.approximate, without.approximate) == ((1.0, 1e-5), None)

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from tests.sweeps import identity
@@ -41,6 +42,7 @@ def test_advice_names_the_forms_in_a_config_s_words():
     assert row.advice("no_split") == ""
 
 
+EVEN = np.full(2, 0.5)
 RAW = {"mechanism": "rr_with_prior", "prior": "teacher", "guarantee": "none"}
 
 
@@ -59,14 +61,14 @@ RAW = {"mechanism": "rr_with_prior", "prior": "teacher", "guarantee": "none"}
     ],
 )
 def test_a_bound_is_stated_for_the_forms_that_keep_it_only(name, guess, unbound):
-    remarked = TABLE[name].remarked
-    said = remarked({"epsilon": 1.0})
-    assert (said.bound, said.epsilon, said.knob_labels) == (("2.72", guess), 1.0, {})
+    remarks = TABLE[name].remarks
+    said = remarks({"epsilon": 1.0}, {})
+    assert (said.bound(EVEN), said.epsilon, said.knob_labels) == (("2.72", guess), 1.0, {})
     assert said.bound_sentence
-    assert remarked({"epsilon": math.inf}).bound == ("no bound", "1.000")
+    assert remarks({"epsilon": math.inf}, {}).bound(EVEN) == ("no bound", "1.000")
     for options in unbound:
-        said = remarked({"epsilon": 1.0}, options)
-        assert said.bound is None or all("no guarantee" in text for text in said.bound)
+        said = remarks({"epsilon": 1.0}, options)
+        assert said.bound is None or all("no guarantee" in text for text in said.bound(EVEN))
         assert (said.epsilon, said.bound_sentence) == (None, "")
         assert said.knob_labels == {"epsilon": "strength"}
 
@@ -74,6 +76,6 @@ def test_a_bound_is_stated_for_the_forms_that_keep_it_only(name, guess, unbound)
 def test_the_best_guess_of_a_prior_that_differs_from_row_to_row_or_by_seed_is_not_stated():
     for mechanism, differs in (("rr_with_prior", "from row"), ("block_rr", "from seed")):
         options = {"mechanism": mechanism}
-        said = TABLE["label_dp"].remarked({"epsilon": 1.0}, options)
-        odds, guess = said.bound
+        said = TABLE["label_dp"].remarks({"epsilon": 1.0}, options)
+        odds, guess = said.bound(EVEN)
         assert (odds, differs in guess, said.epsilon) == ("2.72", True, 1.0)

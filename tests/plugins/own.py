@@ -31,8 +31,8 @@ shuffle = DefenseRow(
     example={"rate": 0.5},
     known_by={"split": AVERAGING, "no_split": READING},
     neutral={"rate": 0.0},
-    remarks=lambda knobs, options, prior: Remarks(
-        bound=(f"{knobs['rate']:g}", f"{max(prior):.3f}"),
+    remarks=lambda knobs, options: Remarks(
+        bound=lambda prior: (f"{knobs['rate']:g}", f"{max(prior):.3f}"),
         bound_sentence="Rows are swapped.",
         knob_labels={"rate": "swapped"},
     ),

@@ -37,12 +37,13 @@ def test_only_defenses_with_a_guarantee_have_an_epsilon():
     promised = {
         name: row
         for name, row in defenses.TABLE.items()
-        if row.remarked(row.example).epsilon is not None
+        if row.remarks(row.example, {}).epsilon is not None
     }
     assert "label_dp" in promised
-    assert all(row.remarked(row.example, {}, prior).bound is not None for row in promised.values())
+    said = [row.remarks(row.example, {}).bound for row in promised.values()]
+    assert all(bound is not None and bound(prior) for bound in said)
     given_up = {"mechanism": "rr_with_prior", "guarantee": "none"}
-    assert defenses.TABLE["label_dp"].remarked({"epsilon": 1.0}, given_up).epsilon is None
+    assert defenses.TABLE["label_dp"].remarks({"epsilon": 1.0}, given_up).epsilon is None
 
 
 def claiming(epsilons, balance=(300, 700), **rows):

@@ -6,6 +6,9 @@ import pytest
 
 from tests.report.made import BARE, NAN, PROTECTS, made
 from vfljax import defenses
+from vfljax.defenses import Remarks
+from vfljax.report import not_run
+from vfljax.report.guarantees import guarantees
 from vfljax.types import Origin
 
 
@@ -28,6 +31,27 @@ def test_labels_name_knobs_that_vary_or_have_no_default_and_no_two_are_alike():
     assert [*judged.verdicts["label"]] == names
     equal = made(BARE, PROTECTS, PROTECTS)
     assert [*equal.verdicts["label"]] == ["undefended", "noise #1", "noise #2"]
+
+
+def test_bounds_are_found_where_they_are_printed_and_not_with_labels_and_claims(monkeypatch):
+    asked = []
+
+    def bound(prior):
+        asked.append(prior)
+        return "2.72", "0.731"
+
+    row = dataclasses.replace(
+        defenses.TABLE["label_dp"],
+        remarks=lambda knobs, options: Remarks(bound, knobs["epsilon"], bound_sentence="It is."),
+    )
+    monkeypatch.setitem(defenses.TABLE, "label_dp", row)
+    knobs = {"label_dp.epsilon": [NAN, 1.0, 2.0]}
+    judged = made(BARE, PROTECTS, PROTECTS, defenses=("label_dp", "label_dp"), knobs=knobs)
+    assert [*judged.verdicts["epsilon claimed"].iloc[1:]] == [1.0, 2.0]
+    assert "It is." in not_run.remarks(judged)
+    assert asked == []
+    assert [*guarantees(judged)["guess"]] == ["0.731", "0.731"]
+    assert len(asked) == 2
 
 
 def test_options_without_a_guarantee_call_epsilon_a_strength():

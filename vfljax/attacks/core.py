@@ -231,8 +231,8 @@ class AttackRow:
     origin: Origin | None = None
     """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""
 
-    stored_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """The options and defaults that a sweep has stored of a row without a factory."""
+    parameters: tuple[inspect.Parameter, ...] | None = None
+    """The options of a row without a factory, as a sweep has stored them. None: those of the factory."""
 
     def __call__(self, bottoms: Bottoms, num_classes: int, **options: Any) -> Attack:
         if self.factory is None:
@@ -244,9 +244,10 @@ class AttackRow:
     @property
     def options(self) -> dict[str, Any]:
         """The static options of the factory (its keyword-only parameters) and their defaults."""
-        if self.factory is None:
-            return dict(self.stored_options)
-        parameters = inspect.signature(self.factory).parameters.values()
+        parameters = self.parameters
+        if parameters is None:
+            assert self.factory is not None
+            parameters = inspect.signature(self.factory).parameters.values()
         return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 

@@ -437,7 +437,7 @@ def canaries(values: Mapping[str, Any], rows: int) -> dict[str, Any] | None:
 def _claims(name: str) -> bool:
     """Returns whether a defense claims an epsilon of label differential privacy."""
     row = defenses.TABLE.get(name)  # undefended is none
-    return row is not None and row.remarked(row.example).epsilon is not None
+    return row is not None and row.remarks(row.example, {}).epsilon is not None
 
 
 def applicable(values: Mapping[str, Any], plan: Plan) -> tuple[list[str], dict[str, str]]:

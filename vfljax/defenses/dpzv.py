@@ -54,7 +54,7 @@ from vfljax import errors, keys
 from vfljax.defenses import core
 from vfljax.defenses.link import Forward, Link
 from vfljax.defenses.rows import AVERAGING, READING, DefenseRow, Knower, Remarks, Strengths
-from vfljax.types import Array, Context, HostArray, PyTree
+from vfljax.types import Array, Context, PyTree
 
 
 def direction(key: Array, params: PyTree) -> PyTree:
@@ -162,13 +162,15 @@ READ = (
 )
 
 
-def _remarks(knobs: Mapping[str, float], options: Mapping[str, Any], prior: HostArray) -> Remarks:
-    del options, prior
+def _remarks(knobs: Mapping[str, float], options: Mapping[str, Any]) -> Remarks:
+    del options
     epsilon, delta = knobs["epsilon"], knobs["delta"]
     if np.isinf(epsilon):
-        return Remarks(("no bound", "not stated"), bound_sentence=READ)
+        return Remarks(lambda prior: ("no bound", "not stated"), bound_sentence=READ)
     odds = f"{np.exp(epsilon):.3g}, but for δ = {delta:g}"
-    return Remarks((odds, "not stated"), approximate=(epsilon, delta), bound_sentence=READ)
+    return Remarks(
+        lambda prior: (odds, "not stated"), approximate=(epsilon, delta), bound_sentence=READ
+    )
 
 
 ROW = DefenseRow(

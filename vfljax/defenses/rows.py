@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -74,11 +74,12 @@ class Remarks(NamedTuple):
     """What a report remarks on a defense at some knobs and options, beyond its figures. By default that is
     nothing."""
 
-    bound: tuple[str, str] | None = None
-    """What the defense guarantees, as the texts of two table cells; None for a defense without a formal
-    guarantee. The first is the factor by which an attacker's posterior odds of two labels may exceed its
-    prior odds. The second is the probability that the best guess from what the defense reveals of a label is
-    right."""
+    bound: Callable[[HostArray], tuple[str, str]] | None = None
+    """``bound(prior)`` is what the defense guarantees, as the texts of two table cells, for the classes' shares
+    ``prior`` [C], which sum to 1; None for a defense without a formal guarantee. The first is the factor by
+    which an attacker's posterior odds of two labels may exceed its prior odds. The second is the probability
+    that the best guess from what the defense reveals of a label is right. It is called where the texts are
+    printed or stored, because the best guess may take long to find."""
 
     epsilon: float | None = None
     """The ε of the label differential privacy that a whole run keeps; None without that guarantee."""
@@ -96,17 +97,14 @@ class Remarks(NamedTuple):
     the options do not keep. Other knobs are called by their names."""
 
 
-Remark = Callable[[Mapping[str, float], Mapping[str, Any], HostArray], Remarks]
-"""``(knobs, options, prior) -> remarks`` of a defense. ``prior`` [C] holds the classes' shares of the rows and
-sums to 1. It is pure, and runs on the host, with concrete knobs and options, for each point of a sweep."""
-
-EVEN: HostArray = np.full(2, 0.5, np.float32)
-"""The prior of remarks whose ``bound`` is not read."""
+Remark = Callable[[Mapping[str, float], Mapping[str, Any]], Remarks]
+"""``(knobs, options) -> remarks`` of a defense. It is pure, and runs on the host, with concrete knobs and
+options, several times for each point of a sweep."""
 
 
-def no_remarks(knobs: Mapping[str, float], options: Mapping[str, Any], prior: HostArray) -> Remarks:
+def no_remarks(knobs: Mapping[str, float], options: Mapping[str, Any]) -> Remarks:
     """Returns no remarks."""
-    del knobs, options, prior
+    del knobs, options
     return Remarks()
 
 
@@ -130,15 +128,15 @@ def private_remarks(
     ``guess(epsilon, options, prior)``, and ``sentence`` says how to read them.
     """
 
-    def remarks(
-        knobs: Mapping[str, float], options: Mapping[str, Any], prior: HostArray
-    ) -> Remarks:
+    def remarks(knobs: Mapping[str, float], options: Mapping[str, Any]) -> Remarks:
         if not promised(options):
-            bound = (unbound, unbound) if unbound else None
+            bound = (lambda prior: (unbound, unbound)) if unbound else None
             return Remarks(bound, knob_labels={"epsilon": "strength"})
         epsilon = float(knobs["epsilon"])
         odds = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "no bound"
-        return Remarks((odds, guess(epsilon, options, prior)), epsilon, bound_sentence=sentence)
+        return Remarks(
+            lambda prior: (odds, guess(epsilon, options, prior)), epsilon, bound_sentence=sentence
+        )
 
     return remarks
 
@@ -206,7 +204,7 @@ class DefenseRow:
     """Where a search for a strength begins; None for a defense that has no strength."""
 
     remarks: Remark = no_remarks
-    """What a report remarks on the defense. Whoever reads them calls ``remarked``."""
+    """What a report remarks on the defense; of a plugin that is not in use, what a sweep has stored."""
 
     origin: Origin | None = None
     """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""
@@ -215,26 +213,10 @@ class DefenseRow:
     """The knobs and options of a row without a factory that names them: of a plugin that is not in use, and of
     a recorded defense. None: those of the factory."""
 
-    stored: Sequence[Mapping[str, Any]] | None = None
-    """Remarks that a sweep has stored, each with its knobs and options. ``remarks`` is then not read."""
-
     def __call__(self, *args: Any, **kwargs: Any) -> Defense:
         if self.factory is None:
             raise not_in_use(self.origin.plugin if self.origin else "")
         return self.factory(*args, **kwargs)
-
-    def remarked(
-        self, knobs: Mapping[str, float], options: Mapping[str, Any] = {}, prior: HostArray = EVEN
-    ) -> Remarks:
-        """Returns what a report remarks on the defense at these knobs and options: what a sweep has stored of
-        them, if it has, whose ``bound`` is for the classes of that sweep. ``prior`` [C] is of ``Remark``."""
-        if self.stored is None:
-            return self.remarks(knobs, options, prior)
-        place = dict(knobs), {name: plain_option(value) for name, value in options.items()}
-        for of in self.stored:
-            if (of["knobs"], of["options"]) == place:
-                return Remarks(**{name: of[name] for name in Remarks._fields})
-        return Remarks()
 
     @property
     def knobs(self) -> dict[str, inspect.Parameter]:

@@ -7,16 +7,20 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from vfljax import attacks, defenses
 from vfljax.attacks import AttackRow
-from vfljax.defenses import Defense, DefenseRow, Knower
-from vfljax.defenses.rows import EVEN, Remark, plain_option
+from vfljax.defenses import Defense, DefenseRow, Knower, Remarks
+from vfljax.defenses.rows import Remark, plain_option
 from vfljax.errors import UserError, not_in_use
 from vfljax.plugins.use import all_rows
 from vfljax.types import HostArray, Origin
 
 RECORDED = "a recording"
 """The plugin of defenses of which there are recordings alone. They need no code, and no module has the name."""
+NO_CLASSES: HostArray = np.empty(0, np.float32)
+"""The prior where no defense is described."""
 
 
 def recorded(
@@ -62,7 +66,7 @@ def is_recorded(row: DefenseRow) -> bool:
 
 
 def described(
-    names: Iterable[str], points: Mapping[str, Any] | None = None, prior: HostArray = EVEN
+    names: Iterable[str], points: Mapping[str, Any] = {}, prior: HostArray = NO_CLASSES
 ) -> dict[str, dict[str, Any]]:
     """Returns what a sweep stores of the rows of plugins, as JSON values by name.
 
@@ -84,7 +88,7 @@ def described(
             }
             about |= {"published_steps": row.published_steps, "rule": row.rule}
         else:
-            about |= _described_defense(row, (points or {}).get(name, ()), prior)
+            about |= _described_defense(row, points.get(name, ()), prior)
         out[name] = about
     return out
 
@@ -93,9 +97,10 @@ def _described_defense(row: DefenseRow, points: Iterable[Any], prior: HostArray)
     stored = []
     for knobs, options in points:
         place = {"knobs": dict(knobs), "options": {n: plain_option(v) for n, v in options.items()}}
-        remarks = row.remarked(knobs, options, prior)
+        remarks = row.remarks(knobs, options)
+        texts = None if remarks.bound is None else remarks.bound(prior)
         labels = dict(remarks.knob_labels)
-        stored.append(place | remarks._replace(knob_labels=labels)._asdict())
+        stored.append(place | remarks._asdict() | {"bound": texts, "knob_labels": labels})
     return {
         "kind": "defense",
         "knobs": {n: None if p.default is p.empty else p.default for n, p in row.knobs.items()},
@@ -107,6 +112,21 @@ def _described_defense(row: DefenseRow, points: Iterable[Any], prior: HostArray)
         "two_classes": row.two_classes,
         "remarks": stored,
     }
+
+
+def _stored_remarks(stored: Iterable[Mapping[str, Any]]) -> Remark:
+    """Returns the function of remarks that a sweep has stored, whose bounds are for the sweep's classes."""
+
+    def remarks(knobs: Mapping[str, float], options: Mapping[str, Any]) -> Remarks:
+        place = dict(knobs), {name: plain_option(value) for name, value in options.items()}
+        found = [of for of in stored if (of["knobs"], of["options"]) == place]
+        if not found:
+            return Remarks()
+        said = Remarks(**{name: found[0][name] for name in Remarks._fields})
+        texts = found[0]["bound"]
+        return said if texts is None else said._replace(bound=lambda prior: texts)
+
+    return remarks
 
 
 def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
@@ -122,8 +142,13 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
             continue
         origin = Origin(about["plugin"], about["version"], about["sha256"])
         if about["kind"] == "attack":
-            more = {"rule": about["rule"], "origin": origin, "stored_options": about["options"]}
-            attacks.TABLE[name] = AttackRow(None, about["published_steps"], **more)
+            attacks.TABLE[name] = AttackRow(
+                None,
+                about["published_steps"],
+                rule=about["rule"],
+                origin=origin,
+                parameters=_parameters({}, about["options"]),
+            )
             continue
         listed = about["known_by"].items()
         defenses.TABLE[name] = DefenseRow(
@@ -136,7 +161,7 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
             two_classes=about["two_classes"],
             origin=origin,
             parameters=_parameters(about["knobs"], about["options"]),
-            stored=about["remarks"],
+            remarks=_stored_remarks(about["remarks"]),
         )
 
 

@@ -74,11 +74,12 @@ def guarantees(judged: Judged) -> pd.DataFrame:
     """
     prior, found = prior_of(judged.sweep.header["data"]["balance"]), []
     for of in members(points_of(judged.trials).sort_index()):
-        remarks = defenses.TABLE[of.defense].remarked(of.knobs, of.options, prior)
+        remarks = defenses.TABLE[of.defense].remarks(of.knobs, of.options)
         if remarks.bound is not None or remarks.epsilon is not None:
             claim = math.nan if remarks.epsilon is None else remarks.epsilon
             place = of.configuration, of.label, of.defense
-            found.append((*place, *(remarks.bound or (NONE, NONE)), claim))
+            texts = (NONE, NONE) if remarks.bound is None else remarks.bound(prior)
+            found.append((*place, *texts, claim))
     names = ["configuration", "label", "defense", "odds", "guess", "epsilon"]
     return pd.DataFrame(found, columns=names)
 

@@ -98,7 +98,7 @@ def _without_figures(judged: Judged) -> list[tuple[str, int, int, list[str]]]:
 def remarks(judged: Judged) -> list[str]:
     """Returns what else the figures mean, in sentences."""
     bounds = (
-        defenses.TABLE[of.defense].remarked(of.knobs, of.options).bound_sentence
+        defenses.TABLE[of.defense].remarks(of.knobs, of.options).bound_sentence
         for of in members(points_of(judged.trials))
     )
     sentences = [*dict.fromkeys(filter(None, bounds)), *_turned(judged)]

@@ -63,7 +63,7 @@ def _label(method: str, chain: str, knobs: Mapping[str, Any], in_label: Collecti
         if last.count(word) > 1:
             word = name
         elif defense in members_of(chain):
-            remarks = defenses.TABLE[defense].remarked(*_values_of(defense, knobs))
+            remarks = defenses.TABLE[defense].remarks(*_values_of(defense, knobs))
             word = remarks.knob_labels.get(knob, knob)
         value = knobs[name]
         out.append(value if isinstance(value, str) else f"{word}={number(value)}")

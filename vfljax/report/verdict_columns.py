@@ -50,7 +50,7 @@ def with_columns(verdicts: pd.DataFrame, frames: Frames, published: bool = True)
     points = points_of(frames.trials)
     every = [*members(points)]
     faint = {of.configuration for of in every if defenses.TABLE[of.defense].faint(of.knobs)}
-    remarks = [defenses.TABLE[of.defense].remarked(of.knobs, of.options) for of in every]
+    remarks = [defenses.TABLE[of.defense].remarks(of.knobs, of.options) for of in every]
     claims = [of.epsilon for of in remarks]
     claimed = pd.Series(claims, [of.configuration for of in every], float).groupby(level=0).min()
     about = points[["label"]].assign(
