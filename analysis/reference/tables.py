@@ -215,8 +215,10 @@ seeds, and the first line that holds is given. Every verdict is about the attack
 
 ## Answers
 
-An answer is given on each panel, with and without a top model. It rests on limits that are corrected for the
-choice among points (the docstring of [`decision.py`](../../vfljax/report/decision.py) is the rule).
+An answer is given on each panel, with and without a top model. It rests on limits that are corrected: of what
+is said of one point for the choice among all, of *no defense* for the limits that may deny a point, and of both
+for looks at growing numbers of seeds (the docstring of [`decision.py`](../../vfljax/report/decision.py) is the
+rule). Points that are added to a sweep at a number of seeds that was looked at before are not corrected for.
 `--fail_above` and `--fail_verdict` end a command with status 3 if what follows from the answer is not met:
 
 {table(("answer", "--fail_above compares", "--fail_verdict compares"), requirements.FOLLOWS.values())}

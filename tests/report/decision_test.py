@@ -195,6 +195,9 @@ def test_points_that_were_not_reached_may_protect():
     found = decided(denied, unreached=True)
     assert (found.answer, found.reason) == (Answer.OPEN, Reason.FAILED)
     assert decide(Evidence([BARE_ROW], [BARE_ROW], GOAL, unreached=True)).reason is Reason.FAILED
+    # those that lost a look at seeds of their own may have figures at the next
+    found = decided(denied, unreached=True, stage2=True, looks_left=True)
+    assert found.reason is Reason.CUT_OFF
     # and the others are decided on all the same
     assert decided(denied, point(2, 0.6), unreached=True).point["label"] == "p2"
     wide = point(2, 0.6, e_upper=0.06)
@@ -300,6 +303,9 @@ def test_statements_that_are_denied_correct_no_limits():
     assert decision.possible([bare, denied], GOAL, 1) == 1
     little = bare | {"undefended_e_lower": 0.04, "gain_lower": 0.005}
     assert decision.possible([little, denied, left], GOAL, 2) == 3
+    # a point holds in two ways if a leak is accepted, of which limits exclude neither here
+    assert decision.possible([bare, left], Goal(max_leak=0.9), 1) == 2
+    assert decision.possible([bare, denied, left], Goal(max_leak=0.8), 2) == 2
     unknown = bare | {"undefended_e_lower": NAN, "gain_lower": NAN}
     assert decision.possible([unknown, left], GOAL, 1) == 1
 

@@ -285,6 +285,23 @@ def test_commands_are_spelled_as_the_user_spelled_his():
     assert of.command == 'vfljax.run_sweep(None, "runs/x", confirm=True)'
 
 
+def test_another_point_is_judged_on_the_fresh_seeds_that_there_are():
+    """Undefended is trained on them, and they stay as many as they are."""
+    wide = {"probe/mean": WIDE}
+    again = made(BARE, PROTECTS, config={"seeds": 7})
+    judged = made(BARE, wide)._replace(confirmed=again)
+    of = judged.decisions["split"]
+    leading = {**of.leading, "verdict_seeds": 20.0}
+    limits = of._replace(reason=Reason.LIMITS, leading=leading, stage2=True)
+    (suggested,) = settle(judged, "split", limits)
+    assert suggested.why == "This judges noise alone on 7 fresh seeds (7 trials, about 1 min)"
+    (first,) = settle(judged._replace(confirmed=None), "split", limits)
+    assert "on 20 fresh seeds (40 trials" in first.why
+    chosen = made(BARE, PROTECTS)._replace(confirmed=again)
+    (suggested,) = settle(chosen, "split", chosen.decisions["split"])
+    assert "noise alone again on 7 fresh seeds (7 trials" in suggested.why
+
+
 def test_an_audit_whose_budget_is_spent_goes_on_with_its_own_command(monkeypatch):
     command = "vfljax audit --data=t.csv --parties='a: x; b: y' --workdir=w"
     given = "vfljax audit --budget 1m --data=t.csv --parties='a: x; b: y' --workdir=w"
@@ -435,16 +452,24 @@ def test_how_sure_an_answer_is_names_what_its_limits_are_corrected_for():
         decided = judged.decisions["split"]._replace(**values)
         return row(the(judged._replace(decisions={"split": decided})), "Sure")
 
-    corrected = "5 seeds; limits are corrected for {} and further looks (at most 5 % false)"
-    assert sure() == f"{corrected.format('1 possible answer')}."
+    corrected = "5 seeds; limits are corrected for {} and further looks (at most 5 % false)."
+    assert sure() == corrected.format("1 possible answer")
     none = {"answer": Answer.NONE_PROTECTS, "point": None}
-    assert sure(**none) == f"{corrected.format('5 criteria')}."
+    assert sure(**none) == corrected.format("5 criteria")
     assert "corrected for 3 possible answers and 3 looks" in sure(stage2=True, corrected=3)
     for values in ({}, none):
         assert "at most 10 % false" in sure(stage2=True, corrected=3, **values)
     assert "false" not in sure(stage2=True, answer=Answer.OPEN, point=None)
     fresh = dict(judged.decisions["split"].point) | {"seeds": 14}
-    assert sure(**none, fresh=fresh).endswith("; noise is denied by 14 fresh seeds alone.")
+    closed = sure(**none, fresh=fresh)  # a part of the decision of its own
+    every = "all seeds that were looked at included"
+    assert closed.endswith(
+        f"; noise is denied by 14 fresh seeds alone (at most 10 % false, {every})."
+    )
+    assert f"(at most 15 % false, {every})" in sure(**none, fresh=fresh, stage2=True)
+    assert "at most 5 % false)" in sure(fresh=fresh)  # what agrees closed nothing
     assert "undefended alone" in sure(stage2=True, candidates=0)
     alone = sure(stage2=True, fresh=judged.decisions["split"].point)
-    assert alone == "left open by 5 seeds; 5 fresh seeds alone, one look at 95 %."
+    assert alone == (
+        f"left open by 5 seeds; 5 fresh seeds alone, one look at 95 % (at most 15 % false, {every})."
+    )

@@ -134,11 +134,10 @@ def rejecting(folder: pathlib.Path) -> Rejected:
         sweep = store.load(folder)
         experiment = experiment_of(sweep)
         frames = read_frames(sweep, experiment)
-        facts, looks = (
-            frames.facts,
-            2 ** number_of_look(frames, sweep.header, experiment.first_seed),
-        )
-        level = decision.level(decision.DENYING, looks)
+        facts = frames.facts
+        # as in an answer, each look spends half of what the one before did
+        divisor = 2 ** number_of_look(frames, sweep.header, experiment.first_seed)
+        level = decision.level(decision.DENYING, divisor)
         verdicts = verdict_frame(frames.rows, frames.trials, facts, level)
         return frozenset(
             (v["configuration"], v["panel"])

@@ -16,9 +16,11 @@ being denied, because the further a mean is beyond the edge, the more often it i
 is chosen (its p-value is uniformly conservative). So the sum over the k that are left is .05 / j, however many
 they are and whoever was denied before: this is the Bonferroni procedure after conditioning of Ellis, Pecanka
 and Goeman (2020, arXiv:1801.00141). They divide by the probability of not being denied at the edge, which is 1
-- .05 / j at least here, and left out. Nor do candidates that join where all were denied need a share of their
-own. Undefended counts in k unless the lower limit of its e is above .05, and *do not federate* unless that of
-the gain is above a point.
+- .05 / j at least here, and left out. They prove it for independent p-values, and for some that depend on each
+other; points share undefended and the baseline, so that of these the simulation in results/judging is evidence
+and not a proof. Nor do candidates that join where all were denied need a share of their own. A point counts
+twice if the user accepts a leak, because it may then hold in two ways. Undefended counts in k unless the lower
+limit of its e is above .05, and *do not federate* unless that of the gain is above .01.
 
 **To deny** all points, *no defense protects*, is false only if some point is good, and then only if that point
 is denied. However many others there are, only the limits that may deny this one add up, of which there are
@@ -40,8 +42,8 @@ spend that look's share again.
 A decision has three parts, and each spends .05 of its own: the seeds that explored, which may close the answer
 at once, and on which points are denied that do not compete for seeds set aside; those that were set aside; and
 fresh seeds of one point, of one look. The first two thus switch on what is not good with a probability of .10
-at most, and all three with .15; so for *no defense* where some point is good. A sweep in another folder is
-another decision.
+at most, and all three with .15. Where some point is good, they say *no defense* as rarely. A sweep in another
+folder is another decision.
 
 Let *holds* be said of a point that at this level protects from what
 was tried, or whose leak is at most what the user accepts, and whose cost is kept or cannot be known. It is
@@ -50,7 +52,7 @@ was tried, or whose leak is at most what the user accepts, and whose cost is kep
 | answer                                | when, the first that holds                                           |
 |---------------------------------------|----------------------------------------------------------------------|
 | open                                  | no attack has a figure, or nothing undefended was attacked           |
-| do not federate                       | the upper limit of the gain is below a point, its lower 0 or below   |
+| do not federate                       | the upper limit of the gain is below .01, its lower 0 or below       |
 | open                                  | fewer than three seeds                                               |
 | nothing to protect                    | the upper limit of undefended's e is below .05; all families that    |
 |                                       | apply were tried on it, and no figure is missing                     |
@@ -205,14 +207,16 @@ def level(statements: int, looks: int = 1) -> float:
 
 
 def possible(rows: Sequence[Row], goal: Goal, planned: int) -> int:
-    """Returns how many statements may still be made that choose: those that no limit denies.
+    """Returns how many statements may still be made that choose: those that no limit denies. A point may be
+    said to protect, and to leak at most what is accepted, if anything is.
 
     Args:
       rows: undefended and the points that compete, at the limits that deny.
       goal: of the sweep.
       planned: the number of points that compete, those without a row too.
     """
-    out = planned - sum(bool(v["defenses"]) and denied(v, goal) is not None for v in rows)
+    left = planned - sum(bool(v["defenses"]) and denied(v, goal) is not None for v in rows)
+    out = left * (2 if goal.max_leak < 1 else 1)
     for v in rows:
         if v["undefended"]:
             out += v["undefended_e_lower"] <= EXCESS  # NaN cannot be said

@@ -84,9 +84,12 @@ def _corrected(d: Decided) -> str:
 def sure_text(p: Panel) -> str:
     """Returns on how many seeds the answer rests, and what its limits are corrected for."""
     d, seeds = p.decided, _seeds(p)
+    # fresh seeds closed what others left open
+    by_fresh = d.fresh is not None and (d.fresh is d.point or d.answer is Answer.NONE_PROTECTS)
+    parts = 1 + d.stage2 + by_fresh
     if seeds < FEWEST_SEEDS:
         return f"{count(seeds, 'seed')}: no limits; {FEWEST_SEEDS} give some."
-    if d.fresh is not None and d.fresh is d.point:  # fresh seeds closed what others left open
+    if d.fresh is not None and d.fresh is d.point:
         before = count(int(d.bare["seeds"]) if d.bare else 0, "seed")
         text = f"left open by {before}; {count(seeds, 'fresh seed')} alone, one look at 95 %"
     elif d.stage2 and not d.candidates:
@@ -96,13 +99,8 @@ def sure_text(p: Panel) -> str:
             f"{count(seeds, 'seed')} were set aside to decide; limits are corrected for "
             f"{_corrected(d)} and {len(LOOKS)} looks"
         )
-        if d.answer in (Answer.SWITCH_ON, Answer.NONE_PROTECTS):
-            most = share(2 * ERROR)
-            text += f" (at most {most} false, the look at the seeds that explored included)"
     else:
         text = f"{count(seeds, 'seed')}; limits are corrected for {_corrected(d)} and further looks"
-        closed = d.answer in (Answer.SWITCH_ON, Answer.NONE_PROTECTS)
-        text += f" (at most {share(ERROR)} false)" * closed
     if d.answer is Answer.NONE_PROTECTS and d.fresh is not None:
         again = count(int(d.fresh["seeds"]), "fresh seed")
         text += f"; {d.fresh['label']} is denied by {again} alone"
@@ -114,6 +112,9 @@ def sure_text(p: Panel) -> str:
             text += f"; {fresh} agree"
         else:
             text += f"; {fresh} leave open: {why(again, d.fresh, p.facts)}"
+    if d.answer in (Answer.SWITCH_ON, Answer.NONE_PROTECTS):
+        text += f" (at most {share(parts * ERROR)} false"
+        text += ", all seeds that were looked at included)" if parts > 1 else ")"
     return f"{text}."
 
 
