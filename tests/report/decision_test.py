@@ -284,6 +284,9 @@ def test_fresh_seeds_deny_the_last_point_that_was_left_open():
     wide, leaks = point(1, 0.6, e_upper=0.06), point(1, 0.8, e=0.2)
     found = decided(wide, fresh=[leaks], fresh_denying=[leaks], stage2=True)
     assert (found.answer, found.fresh["leak"]) == (Answer.NONE_PROTECTS, 0.8)
+    # beside what leaks anyway, fresh seeds of it and of undefended have closed nothing
+    again = [leaks, BARE_ROW]
+    assert decided(leaks, fresh=again, fresh_denying=again, stage2=True).fresh is None
     less = leaks | {"e_lower": 0.04, "c_lower": -0.01}  # at the limits that deny
     found = decided(wide, fresh=[leaks], fresh_denying=[less], stage2=True)
     assert (found.answer, found.reason) == (Answer.OPEN, Reason.LIMITS)

@@ -332,7 +332,9 @@ def decide(of: Evidence) -> Decided:
 
     # Fresh seeds are the last part of a decision. Of a point that others left open they deny what they deny of
     # any point. Where others show that a point holds they contradict these, and which is so stays open.
-    denied_again = {f["configuration"]: f for f in of.fresh_denying if denied(f, goal)}
+    denied_again = {
+        f["configuration"]: f for f in of.fresh_denying if f["defenses"] and denied(f, goal)
+    }
     holding = [v for v in final if failed(v, goal) is None]
     contradicted = {v["configuration"] for v in holding} & denied_again.keys()
     holding = [v for v in holding if v["configuration"] not in contradicted]
@@ -351,8 +353,8 @@ def decide(of: Evidence) -> Decided:
     by_fresh = {*denied_again} - rejected - contradicted
     undecided = tuple(v for v in points if v["configuration"] not in rejected | by_fresh)
     if not undecided and not lacking and not of.unreached:
-        last = next((f for f in reversed(of.fresh_denying) if f["configuration"] in by_fresh), None)
-        return out._replace(answer=Answer.NONE_PROTECTS, fresh=last)
+        closing = [f for number, f in denied_again.items() if number in by_fresh]
+        return out._replace(answer=Answer.NONE_PROTECTS, fresh=closing[-1] if closing else None)
     if not undecided and not lacking and not of.unfinished:
         more = of.stage2 and of.looks_left
         return out._replace(reason=Reason.CUT_OFF if more else Reason.FAILED)

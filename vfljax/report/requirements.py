@@ -65,7 +65,7 @@ def _unmet(
     of: Decided, panel: str, judged: Judged, most: float, refused: Collection[Verdict]
 ) -> str:
     where, facts = PANELS[panel], judged.facts
-    answer = sentence(of, facts, judged)
+    answer = sentence(of, judged, panel)
     if of.answer in (Answer.OPEN, Answer.NO_GAIN) or of.bare is None:
         return f"{where}: {answer}"
     if refused and of.answer is Answer.NONE_PROTECTS:
