@@ -104,7 +104,7 @@ def test_labeled_arrays_of_nothing_are_empty_and_without_the_extra_say_what_to_i
 
 def test_the_plan_of_a_stored_sweep_has_the_data_that_attacks_by_hand_need(sweep):
     plan, row = sweep.plan, sweep.trial(0).row
-    common = common_data(plan.table, sweep.splits(), attackers=(0,))
+    common = common_data(plan.table, sweep.splits(), parties=(0,))
     given = attack_input(sweep.workdir, row, "by hand", {}, attackers=(0,))
     view = view_of(jax.tree.map(jnp.asarray, given), common, Agreed(64))
     np.testing.assert_array_equal(view.gradients, sweep.trial(0).exchange()["party0_gradients"])

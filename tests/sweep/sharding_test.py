@@ -1,10 +1,8 @@
 """How trials are divided, how many a call takes, and how hard programs are optimized."""
 
 import dataclasses
-from typing import Any
 
 import jax
-import numpy as np
 import pytest
 
 from tests.sweeps import plan_of, tiny
@@ -74,13 +72,11 @@ def test_an_attack_takes_as_many_settings_a_call_as_an_accelerator_holds(forty, 
     network = ResNet(out=4, width=2, blocks=(1,))
     heavy = dataclasses.replace(light, bottoms=(network,) * 2)
     exchange, columns = 320 * (2 * epochs + 3) * 4, (320 + 160) * 32
-    own = type("Own", (), {"features": (np.zeros((1, 32)),)})
-    common: Any = type("Common", (), {"own": own})
 
     def calls(spec, **fields):
         monkeypatch.setattr(machine, "offered", lambda: machine.Offered(**fields))
         group = ViewGroup("no_split", (0,), spec, 0)
-        return attack_blocks._capacity(forty, group, spec.bottoms[0].out, common, 1, 0)
+        return attack_blocks._capacity(forty, group, spec.bottoms[0].out, 1, 0)
 
     devices = jax.device_count()
     assert (calls(light, cpu=True), calls(heavy, cpu=True)) == (32, 2 * devices)
