@@ -15,9 +15,27 @@ from vfljax.auditing import suite
 from vfljax.config import ordered
 
 DEFENSES = (
-    *("label_dp", "grad_perturb", "class_splitting", "alibi", "vlp", "kdk", "cae", "dcor", "gafm"),
-    *("noise", "compression", "ppdl", "discrete_sgd", "max_norm", "marvell", "proj_pert"),
-    *("pe_loss", "mid", "fedpass", "p3eft", "adversary"),
+    "label_dp",
+    "grad_perturb",
+    "class_splitting",
+    "alibi",
+    "vlp",
+    "kdk",
+    "cae",
+    "dcor",
+    "gafm",
+    "noise",
+    "compression",
+    "ppdl",
+    "discrete_sgd",
+    "max_norm",
+    "marvell",
+    "proj_pert",
+    "pe_loss",
+    "mid",
+    "fedpass",
+    "p3eft",
+    "adversary",
 )
 KINDS = suite.FEDERATIONS["split"]
 

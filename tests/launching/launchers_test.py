@@ -1,6 +1,7 @@
 """Launchers are refused in one line where they cannot be had, and copies end a sweep as one process does."""
 
 import contextlib
+import functools
 import os
 import pickletools
 import signal
@@ -38,7 +39,9 @@ def elsewhere(*outcomes):
 
 
 def copy_in(folder, *outcomes) -> Copy:
-    return Copy(elsewhere, outcomes, str(folder / "sweep"), "a" * 8, ("a.module",))
+    return Copy(
+        functools.partial(elsewhere, *outcomes), str(folder / "sweep"), "a" * 8, ("a.module",)
+    )
 
 
 def handle(result=None, died="", ended=lambda: True, cancel=lambda: None) -> Handle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -65,21 +66,23 @@ def attack(
         say(running.report(folder))
         return load(folder)
     moved = None if data_dir is None else str(data_dir)
-    asked = folder.absolute(), attacks or None, moved, unfinished
+    attack_stored = functools.partial(
+        _attack_stored, folder.absolute(), attacks or None, moved, unfinished
+    )
     start = launchers.opened(launcher, jobs, launcher_options or {})
     if start is None:
-        (outcome,) = _attacked(*asked, say)
+        (outcome,) = attack_stored(say)
     else:
         # what cannot be attacked is refused here
         running.stored_plan(folder, data_dir=moved, unfinished=unfinished)
-        copy = launchers.copy_of(_attacked, asked, folder, plugin)
+        copy = launchers.copy_of(attack_stored, folder, plugin)
         outcome = launchers.launched(start, copy, say)
     say(running.report(folder))
     outcome.check()
     return load(folder)
 
 
-def _attacked(
+def _attack_stored(
     folder: pathlib.Path,
     attacks: Any,
     data_dir: str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import time
@@ -79,20 +80,20 @@ def run_sweep(
     deciding_too = experiment.decide if decide is None else decide
     if deciding_too:
         deciding.check(experiment)
-    asked = experiment, folder.absolute(), command, deciding_too, confirm
+    make = functools.partial(_make, experiment, folder.absolute(), command, deciding_too, confirm)
     start = launchers.opened(launcher, jobs, launcher_options or {})
     if start is None:
-        outcomes = _made(*asked, say)
+        outcomes = make(say)
     else:
         begin(experiment, folder, command, say)  # what cannot be trained is refused here
-        outcomes = [launchers.launched(start, launchers.copy_of(_made, asked, folder, plugin), say)]
+        outcomes = [launchers.launched(start, launchers.copy_of(make, folder, plugin), say)]
     say(running.report(folder, verbose))
     for outcome in outcomes:
         outcome.check()
     return load(folder)
 
 
-def _made(
+def _make(
     experiment: Config,
     folder: pathlib.Path,
     command: str,

@@ -40,8 +40,7 @@ Options = Mapping[str, Any]
 class Copy(NamedTuple):
     """A call that works in the folder of a sweep, as another process makes it."""
 
-    call: Callable[..., Sequence[Outcome]]  # of a module, so that another process finds it
-    arguments: tuple[Any, ...]
+    call: Callable[[], Sequence[Outcome]]  # of a module, or its partial, so that a process finds it
     workdir: str
     sweep: str  # the identity of the sweep there
     plugins: tuple[str, ...]  # files or modules
@@ -64,7 +63,7 @@ class Copy(NamedTuple):
         for source in self.plugins:
             plugins.use(source)
         given_up: dict[str, str] = {}
-        for outcome in self.call(*self.arguments):
+        for outcome in self.call():
             given_up |= outcome.given_up
         return given_up
 
@@ -128,15 +127,12 @@ def opened(name: str, jobs: int, options: Options) -> Start | None:
 
 
 def copy_of(
-    call: Callable[..., Sequence[Outcome]],
-    arguments: tuple[Any, ...],
-    workdir: pathlib.Path,
-    sources: Sequence[str],
+    call: Callable[[], Sequence[Outcome]], workdir: pathlib.Path, sources: Sequence[str]
 ) -> Copy:
     """Returns a call for copies, with the folder of its sweep and the plugins in use."""
     folder = workdir.absolute()
     named = (str(user_path(name, "plugin")) if name.endswith(".py") else name for name in sources)
-    return Copy(call, arguments, str(folder), store.sweep_id(folder), tuple(named))
+    return Copy(call, str(folder), store.sweep_id(folder), tuple(named))
 
 
 def launched(start: Start, copy: Copy, say: Say = print) -> Outcome:

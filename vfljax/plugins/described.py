@@ -122,9 +122,9 @@ def _stored_remarks(stored: Iterable[Mapping[str, Any]]) -> Remark:
         found = [of for of in stored if (of["knobs"], of["options"]) == place]
         if not found:
             return Remarks()
-        said = Remarks(**{name: found[0][name] for name in Remarks._fields})
+        stored_texts = Remarks(**{name: found[0][name] for name in Remarks._fields})
         texts = found[0]["bound"]
-        return said if texts is None else said._replace(bound=lambda prior: texts)
+        return stored_texts if texts is None else stored_texts._replace(bound=lambda prior: texts)
 
     return remarks
 
