@@ -82,10 +82,10 @@ DEAREST = (
     *("attacks_contract_test.py", "defenses_contract_test.py", "sweep/train_test.py"),
     *("auditing/trees_test.py", "models/implicit_gemm_test.py", "readers/cells_test.py"),
     *("auditing/audit_test.py", "streaming_test.py", "attacks/completion_test.py"),
-    *("reproduction/running_test.py", "auditing/wires_test.py", "launching/work_test.py"),
-    *("attacking/run_test.py", "stored_sweep_test.py", "defenses/cae_test.py"),
+    *("reproduction/running_test.py", "auditing/wires_test.py", "scheduling/work_test.py"),
+    *("attack_runs/run_test.py", "stored_sweep_test.py", "defenses/cae_test.py"),
     *("plugins/use_test.py", "federation/training_test.py", "defenses/combinations_test.py"),
-    *("attacks/batch_inversion_test.py", "attacking/colluders_test.py", "api/verify_test.py"),
+    *("attacks/batch_inversion_test.py", "attack_runs/colluders_test.py", "api/verify_test.py"),
     *("federation/protocol_test.py", "defenses/marvell_test.py", "api/forms_test.py"),
     *("api/commands_test.py", "defenses/gafm_test.py", "report/canaries_test.py"),
 )

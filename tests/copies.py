@@ -4,7 +4,7 @@
     python -m tests.copies --signal=TERM
     python -m tests.copies --locks=0                    # on a file system without locks
 
-Queue, claims, failures, saves and folders are those of a sweep (``vfljax.launching.work``), but making a unit
+Queue, claims, failures, saves and folders are those of a sweep (``vfljax.scheduling.work``), but making a unit
 is to wait some milliseconds for each of its rows, and to save them. ``tests.kills`` does the same with real
 sweeps, and takes long. All other copies must end with status 0, every unit must hold its own rows, none may
 be stored twice, and nothing may be left of unfinished work; without locks, both may happen and do no harm.
@@ -31,7 +31,7 @@ from vfljax import store
 from vfljax.api import console
 from vfljax.attacks import TABLE
 from vfljax.config import Config
-from vfljax.launching import work
+from vfljax.scheduling import work
 from vfljax.store import header as headers
 
 SHARDS, ROWS = 8, 3

@@ -39,7 +39,7 @@ from tests.kills import bits, figures
 from tests.sweeps import silent, tiny, train
 from vfljax import store
 from vfljax.errors import UserError
-from vfljax.launching import running
+from vfljax.scheduling import running
 from vfljax.sweep import shard_trainer
 from vfljax.sweep.grid import parse
 

@@ -18,7 +18,7 @@ from analysis.benchmark.jaxprs import equations
 from tests.attacks_contract_test import ROWS
 from tests.federation.training_test import planned
 from vfljax import defenses, machine
-from vfljax.attacking.batching import AttackProgram, make_attack_member
+from vfljax.attack_runs.batching import AttackProgram, make_attack_member
 from vfljax.config import Teacher
 from vfljax.federation import optimizers, teacher, training
 from vfljax.models import CNN, MLP, ResNet, implicit_gemm

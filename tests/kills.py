@@ -35,7 +35,7 @@ import pyarrow as pa
 from tests.sweeps import tiny
 from vfljax import store
 from vfljax.api import commands, console
-from vfljax.launching import running
+from vfljax.scheduling import running
 from vfljax.store import units
 from vfljax.store.loading import TIMES
 from vfljax.sweep import shard_trainer

@@ -22,7 +22,7 @@ ABSOLUTE = re.compile(
 )
 
 # modules that are no part of the library that the notebooks show
-INSIDE = ("vfljax.report", "vfljax.sweep", "vfljax.attacking", "vfljax.launching", "configs")
+INSIDE = ("vfljax.report", "vfljax.sweep", "vfljax.attack_runs", "vfljax.scheduling", "configs")
 
 every_notebook = pytest.mark.parametrize("path", notebooks.paths(), ids=lambda path: path.stem)
 

@@ -24,8 +24,8 @@ import numpy as np
 from tests.damage import killed
 from tests.sweeps import attack, silent
 from vfljax import store
-from vfljax.attacking import batching, planning
-from vfljax.launching import running
+from vfljax.attack_runs import batching, planning
+from vfljax.scheduling import running
 from vfljax.sweep.grid import parse
 
 FIXTURE = pathlib.Path(__file__).parent / "fixtures" / "stored_sweep"

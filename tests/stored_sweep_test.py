@@ -8,7 +8,7 @@ import pytest
 from tests.stored_sweep import EXPECTED, FIXTURE, KILLED, contents
 from tests.sweeps import attack_units, comparable, silent
 from vfljax import store
-from vfljax.launching import running
+from vfljax.scheduling import running
 from vfljax.store import units
 from vfljax.sweep import shard_trainer
 from vfljax.sweep.grid import experiment_of

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vfljax import store
-from vfljax.attacking import jobs
+from vfljax.attack_runs import jobs
 from vfljax.attacks import TABLE
-from vfljax.launching import running
-from vfljax.launching.work import Outcome, anything
 from vfljax.report import page
+from vfljax.scheduling import running
+from vfljax.scheduling.work import Outcome, anything
 from vfljax.store import units
 from vfljax.store.loading import TIMES
 from vfljax.sweep import grid, grouping, specs

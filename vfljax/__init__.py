@@ -10,9 +10,9 @@
     sweep/           the training of a config's trials: ``grid`` makes the table of trials, ``grouping`` groups
                      it by program, ``plan`` puts data on the device, ``train`` trains
     store/           reading and writing a sweep on disk
-    attacking/       attacks on a stored sweep: ``view`` builds what attackers see, only ``scoring`` compares
+    attack_runs/     attacks on a stored sweep: ``view`` builds what attackers see, only ``scoring`` compares
                      scores with true labels, ``cascade`` says which attacks cheaper ones settle
-    launching/       the units of a sweep made in this process, and in others beside it
+    scheduling/      the units of a sweep made in this process, and in others beside it
     report/          what leaks and what it costs, judged once per configuration, then shown
     recorder/        records a federation of any framework as a wire, with NumPy alone
     auditing/        the audit of a user's table, and attacks on a recorded wire
@@ -29,8 +29,8 @@ Public are the names of ``vfljax.__all__``, and the ``__all__`` of the modules a
 All else is private and may change. ``analysis/reference/python.md`` lists the public names.
 
 Reading order: README, ``federation.protocol``, one defense (``defenses.kdk``), one attack (``attacks.direct``),
-``federation.training``, ``config``, ``sweep.grid``, ``sweep.train``, ``attacking.view``,
-``attacking.run``, ``report``.
+``federation.training``, ``config``, ``sweep.grid``, ``sweep.train``, ``attack_runs.view``,
+``attack_runs.run``, ``report``.
 
 Data flows one way: Config -> trials -> Plan -> training -> store -> View -> attack -> scores -> report.
 Attacks and notebooks read trained sweeps from disk.

@@ -26,8 +26,8 @@ from vfljax import store
 from vfljax.api.arguments import Path, checked
 from vfljax.api.console import start
 from vfljax.api.flags import Command
-from vfljax.attacking import batching, families, run
-from vfljax.attacking.jobs import UNTRAINED, jobs_of
+from vfljax.attack_runs import batching, families, run
+from vfljax.attack_runs.jobs import UNTRAINED, jobs_of
 from vfljax.store.units import ATTACK, shard_unit
 from vfljax.sweep import programs
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from analysis.benchmark.measuring import in_turn, markdown, times
 from vfljax import attacks
-from vfljax.attacking.batching import AttackProgram, make_attack_member
+from vfljax.attack_runs.batching import AttackProgram, make_attack_member
 from vfljax.config import combinations
 from vfljax.models import MLP
 from vfljax.sweep import batch_layout, programs

@@ -42,7 +42,6 @@ from vfljax.attacks import TABLE
 from vfljax.auditing import suite
 from vfljax.config import Goal
 from vfljax.errors import UserError
-from vfljax.launching import running
 from vfljax.report import epsilon_lower_bounds
 from vfljax.report.costs import costs
 from vfljax.report.frames import read_frames
@@ -51,6 +50,7 @@ from vfljax.report.points import members_of, points_of
 from vfljax.report.strongest import by_run
 from vfljax.report.verdict_frame import LOCAL_ONLY_LEADER
 from vfljax.report.verdicts import EXCESS
+from vfljax.scheduling import running
 from vfljax.store import StoredSweep
 from vfljax.store.units import SHARD
 from vfljax.sweep.grid import defense_values, parse

@@ -3,7 +3,7 @@
 A file is an .npz as ``numpy.savez`` writes it, like a wire, and nothing in it is executed. It has an array [5,
 N, C] for each place that it breaks, named by ``array_name``: for each of the five seeds the scores of every
 recorded training row, in the rows' order in the recorded exchange, for every class. The scores are compared
-with the true labels by ``attacking.scoring``, as those of every attack are. On boards whose attackers know
+with the true labels by ``attack_runs.scoring``, as those of every attack are. On boards whose attackers know
 labels, the attack knew those of the recorded exchange: it names its classes itself, and these rows are not
 scored. On boards without them, the names of the classes are granted, as to attacks that know no label.
 
@@ -26,7 +26,7 @@ from analysis.leakbench.boards import BOARDS, KNOWN, Board
 from analysis.leakbench.entry_files import Break, Data, Entry, Reading, Score, sha256_of
 from analysis.readers import protocol
 from analysis.readers.protocol import Reader
-from vfljax.attacking.scoring import AttackOutput, Scorer
+from vfljax.attack_runs.scoring import AttackOutput, Scorer
 from vfljax.datasets.npz import arrays as arrays_of
 from vfljax.datasets.splits import label_groups
 from vfljax.errors import UserError, short_path, unknown

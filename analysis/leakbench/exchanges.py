@@ -26,9 +26,9 @@ from vfljax.datasets.wire_checks import checked_wire
 from vfljax.datasets.wire_forms import GRID
 from vfljax.datasets.wire_record import EXCHANGED
 from vfljax.errors import UserError
-from vfljax.launching import running
 from vfljax.report.frames import read_frames
 from vfljax.report.points import points_of
+from vfljax.scheduling import running
 from vfljax.store import StoredSweep
 from vfljax.store.exchange import MATES
 from vfljax.sweep.known import split_arrays

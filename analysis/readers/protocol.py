@@ -1,8 +1,8 @@
 """Loads files of readers, shows them what attackers see of stored trials, and has their scores scored.
 
-Labels meet the scores in ``vfljax.attacking.scoring`` alone, by the rules of every attack: known rows, and rows
-whose label follows from a known one, are not scored; a reader that knows labels names its classes itself; the
-names of one that knows none are granted to it.
+Labels meet the scores in ``vfljax.attack_runs.scoring`` alone, by the rules of every attack: known rows, and
+rows whose label follows from a known one, are not scored; a reader that knows labels names its classes itself;
+the names of one that knows none are granted to it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from vfljax.attacking import run
-from vfljax.attacking.families import Begun, Stored
-from vfljax.attacking.scoring import AttackOutput
-from vfljax.attacking.view import attack_input, common_data, known_rows, view_of
+from vfljax.attack_runs import run
+from vfljax.attack_runs.families import Begun, Stored
+from vfljax.attack_runs.scoring import AttackOutput
+from vfljax.attack_runs.view import attack_input, common_data, known_rows, view_of
 from vfljax.errors import UserError, raised, short_path
 from vfljax.federation.training import Table
-from vfljax.launching import running
+from vfljax.scheduling import running
 from vfljax.store import read_header
 from vfljax.types import Agreed, HostArray, Known, Scores, View, federation_of
 

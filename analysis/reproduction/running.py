@@ -80,8 +80,8 @@ def reproduce(
     """
     from analysis.reproduction import comparisons, our_figures, paper_figures
     from vfljax.api.loading import load
-    from vfljax.launching.running import attack_stored, finish, stored_plan
     from vfljax.report import page, terminal
+    from vfljax.scheduling.running import attack_stored, finish, stored_plan
     from vfljax.sweep.grid import experiment_of, parse
 
     began, run = time.monotonic(), _chosen(table, dataset, variant)

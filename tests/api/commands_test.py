@@ -21,7 +21,7 @@ from vfljax.api.commands import COMMANDS
 from vfljax.api.console import start as start_command
 from vfljax.api.flags import Command
 from vfljax.config import FIELDS
-from vfljax.launching import running
+from vfljax.scheduling import running
 
 ROOT = pathlib.Path(__file__).parents[2]
 LAUNCHED = sorted(path.stem for path in (ROOT / "launch").glob("[a-z]*.py"))

@@ -13,12 +13,12 @@ import pytest
 import vfljax
 from tests.sweeps import tiny
 from vfljax.api.forms import AXES
-from vfljax.attacking.view import attack_input, common_data, view_of
+from vfljax.attack_runs.view import attack_input, common_data, view_of
 from vfljax.auditing import survey
 from vfljax.config import ordered
 from vfljax.errors import UserError
-from vfljax.launching import running
-from vfljax.launching.work import Outcome
+from vfljax.scheduling import running
+from vfljax.scheduling.work import Outcome
 from vfljax.store import loading
 from vfljax.sweep.grid import parse
 from vfljax.types import Agreed

@@ -5,8 +5,8 @@ import shutil
 
 from tests.sweeps import attack_units, comparable, flip
 from vfljax import store
-from vfljax.launching import running
 from vfljax.report import page
+from vfljax.scheduling import running
 
 
 def last_shard(workdir):

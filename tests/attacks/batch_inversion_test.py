@@ -11,8 +11,8 @@ from tests import harness
 from tests.attacks import cases
 from tests.reference import batch_inversion as reference
 from tests.sweeps import plan_of, tiny, train
-from vfljax.attacking import jobs
-from vfljax.attacking.view import summed
+from vfljax.attack_runs import jobs
+from vfljax.attack_runs.view import summed
 from vfljax.attacks.batch_inversion import batch_inversion
 from vfljax.errors import UserError
 from vfljax.models import MLP, last_layer

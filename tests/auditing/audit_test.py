@@ -17,12 +17,12 @@ from vfljax.api import audit as auditing
 from vfljax.api.audit import audit
 from vfljax.api.flags import taken
 from vfljax.api.partitioned_table import partitioned_table
-from vfljax.attacking import run
+from vfljax.attack_runs import run
 from vfljax.auditing import run as audit_run
 from vfljax.auditing import suite, survey
 from vfljax.config import Goal
-from vfljax.launching import running
-from vfljax.launching.work import Outcome
+from vfljax.scheduling import running
+from vfljax.scheduling.work import Outcome
 from vfljax.store.loading import TIMES
 from vfljax.store.units import ATTACK
 from vfljax.sweep.grid import parse

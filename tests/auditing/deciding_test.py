@@ -5,11 +5,11 @@ import pytest
 from tests.report.made import BARE, FACTS, NAN, PROTECTS, made
 from vfljax.auditing import deciding
 from vfljax.errors import UserError
-from vfljax.launching import running
-from vfljax.launching.work import Outcome
 from vfljax.report import decision
 from vfljax.report.decision import LOOKS, Answer, Reason
 from vfljax.report.looks import Progress
+from vfljax.scheduling import running
+from vfljax.scheduling.work import Outcome
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK, LOCAL_ONLY, SHARD
 from vfljax.sweep.grid import parse

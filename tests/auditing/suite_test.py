@@ -9,7 +9,7 @@ from tests.auditing.survey_test import surveyed, values, written
 from tests.report.made import BARE, PROTECTS, made
 from tests.sweeps import tiny
 from vfljax import defenses, store
-from vfljax.attacking import cascade
+from vfljax.attack_runs import cascade
 from vfljax.auditing import run, sentences, suite
 from vfljax.auditing.survey import AuditRequest
 from vfljax.config import Goal

@@ -13,13 +13,13 @@ from vfljax import attacks, defenses
 from vfljax.api.audit import audit_trees
 from vfljax.api.flags import taken
 from vfljax.api.partitioned_table import partitioned_table
-from vfljax.attacking import jobs
+from vfljax.attack_runs import jobs
 from vfljax.auditing import suite, survey, trees, trees_grid, trees_recording
 from vfljax.config import as_axis, combinations
-from vfljax.launching import running
 from vfljax.report import families
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.next_command import settle
+from vfljax.scheduling import running
 
 GRID = """
 def get_config():

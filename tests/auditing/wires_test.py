@@ -14,9 +14,9 @@ from vfljax import defenses
 from vfljax.auditing import suite, wires
 from vfljax.auditing.wires import Recorded, Utilities, WireRequest
 from vfljax.errors import UserError
-from vfljax.launching import running
 from vfljax.report import guarantees, tables
 from vfljax.report.first_screen import answers
+from vfljax.scheduling import running
 
 ROWS, EPOCHS, WIDTH = 60, 2, 4
 NAMES = ("norm", "mean", "joint", "global_median", "passive")

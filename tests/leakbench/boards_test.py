@@ -4,7 +4,7 @@ import pytest
 
 from analysis.leakbench import boards
 from tests.sweeps import train
-from vfljax.attacking import view
+from vfljax.attack_runs import view
 from vfljax.attacks.core import FEW_DRAWS
 from vfljax.config import from_file
 from vfljax.sweep import sharding

@@ -11,10 +11,10 @@ from tests.refusals import refused
 from tests.sweeps import attack, comparable
 from vfljax import attacks, defenses, plugins, store
 from vfljax.errors import UserError
-from vfljax.launching.running import finish
 from vfljax.report import not_run, verdict_tables
 from vfljax.report import tables as report_tables
 from vfljax.report.sweep_answers import judge_sweep
+from vfljax.scheduling.running import finish
 from vfljax.sweep.grid import experiment_of, parse
 
 OWN = pathlib.Path(__file__).with_name("own.py")

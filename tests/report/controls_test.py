@@ -2,10 +2,10 @@
 
 import shutil
 
-from vfljax.launching import running
-from vfljax.launching.work import Outcome
 from vfljax.report import controls
 from vfljax.report.sweep_answers import judge_sweep
+from vfljax.scheduling import running
+from vfljax.scheduling.work import Outcome
 
 
 def test_controls_train_undefended_on_permuted_labels_and_stand_beside_the_true_ones(

@@ -9,7 +9,7 @@ from analysis.reproduction import our_figures, papers
 from configs.papers import gafm, sun
 from configs.papers.tables import TABLES
 from vfljax import datasets
-from vfljax.attacking.jobs import layers
+from vfljax.attack_runs.jobs import layers
 from vfljax.config import changed
 from vfljax.datasets.core import Column, Dataset
 from vfljax.datasets.options import complete

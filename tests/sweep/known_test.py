@@ -8,7 +8,7 @@ from tests.refusals import refused
 from tests.sweeps import TINY, plan_of, silent, tiny
 from vfljax.datasets.core import SourceColumn
 from vfljax.datasets.splits import Split, label_groups
-from vfljax.launching import work
+from vfljax.scheduling import work
 from vfljax.sweep import known, train
 from vfljax.sweep.grid import parse
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.sweeps import plan_of, tiny
 from vfljax import machine
-from vfljax.attacking import batching as attack_blocks
-from vfljax.attacking.jobs import ViewGroup
+from vfljax.attack_runs import batching as attack_blocks
+from vfljax.attack_runs.jobs import ViewGroup
 from vfljax.models import ResNet
 from vfljax.sweep import batch_layout, sharding
 from vfljax.sweep.grid import parse

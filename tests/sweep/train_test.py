@@ -10,7 +10,7 @@ import pytest
 from tests import sweeps
 from tests.sweeps import comparable, plan_of, tiny
 from vfljax import store
-from vfljax.attacking import batching
+from vfljax.attack_runs import batching
 from vfljax.federation import training
 from vfljax.sweep import grid, programs, shard_trainer, train
 from vfljax.sweep.grid import parse

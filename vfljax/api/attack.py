@@ -17,7 +17,7 @@ from vfljax.errors import UserError, argument
 
 if TYPE_CHECKING:
     from vfljax.api.loading import Sweep
-    from vfljax.launching.work import Outcome
+    from vfljax.scheduling.work import Outcome
 
 
 @checked
@@ -53,7 +53,7 @@ def attack(
       UserError: for unknown attacks, a sweep that is not finished, and data that has changed.
     """
     from vfljax.api.loading import load
-    from vfljax.launching import launchers, running
+    from vfljax.scheduling import launchers, running
 
     folder = pathlib.Path(workdir)
     for source in plugin:
@@ -90,7 +90,7 @@ def _attack_stored(
     say: Callable[[str], None] = print,
 ) -> list[Outcome]:
     """Attacks a stored sweep, but writes no report."""
-    from vfljax.launching import running
+    from vfljax.scheduling import running
 
     plan = running.stored_plan(folder, data_dir=data_dir, unfinished=unfinished)
     return [running.attack_stored(plan, folder, attacks, say)]
@@ -141,7 +141,7 @@ def attack_wire(
     from vfljax.api.audit import seconds_of
     from vfljax.api.loading import load
     from vfljax.auditing import suite, wires
-    from vfljax.launching import running
+    from vfljax.scheduling import running
 
     end, folder = time.monotonic() + seconds_of(budget), pathlib.Path(workdir)
     runs = wires.written(wire, folder / "wire.npz", bins)

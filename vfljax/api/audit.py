@@ -134,7 +134,7 @@ def audit(
     from vfljax import plugins
     from vfljax.api.loading import load
     from vfljax.auditing import deciding, run, suite
-    from vfljax.launching import running
+    from vfljax.scheduling import running
 
     if federation not in suite.FEDERATIONS:
         raise unknown(argument("federation"), federation, suite.FEDERATIONS)

@@ -14,11 +14,11 @@ from vfljax import store
 from vfljax.api import forms
 from vfljax.api.arguments import Path, checked, converted
 from vfljax.errors import UserError, argument, unknown
-from vfljax.launching import running
 from vfljax.report import not_run, page, records, verdict_tables
 from vfljax.report.figures import complete
 from vfljax.report.judged_sweep import Judged
 from vfljax.report.sweep_answers import judge_stored
+from vfljax.scheduling import running
 from vfljax.store.attack_rows import numbers_of_rows
 from vfljax.sweep.grid import experiment_of
 from vfljax.sweep.plan import Plan

@@ -71,8 +71,8 @@ def report(
     """
     from vfljax import store
     from vfljax.api.loading import load
-    from vfljax.launching import running
     from vfljax.report import page, tables, terminal
+    from vfljax.scheduling import running
 
     require, folder = requirement(fail_above, fail_verdict), pathlib.Path(workdir)
     sweep = load(folder)

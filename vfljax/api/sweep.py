@@ -18,7 +18,7 @@ from vfljax.errors import UserError, argument
 if TYPE_CHECKING:
     from vfljax.api.loading import Sweep
     from vfljax.config import Config
-    from vfljax.launching.work import Outcome
+    from vfljax.scheduling.work import Outcome
 
 
 @checked
@@ -71,8 +71,8 @@ def run_sweep(
     """
     from vfljax.api.loading import load
     from vfljax.auditing import deciding
-    from vfljax.launching import launchers, running
-    from vfljax.launching.work import begin
+    from vfljax.scheduling import launchers, running
+    from vfljax.scheduling.work import begin
 
     experiment, folder, command = experiment_for(
         config, workdir, beyond_limits=beyond_limits, plugin=plugin, command=command
@@ -103,7 +103,7 @@ def _make(
 ) -> list[Outcome]:
     """Makes a sweep, its decision and its confirmation, but no report."""
     from vfljax.auditing import deciding
-    from vfljax.launching import running
+    from vfljax.scheduling import running
 
     outcomes = [running.finish(experiment, folder, command, say)]
     if decide:
@@ -186,7 +186,7 @@ def command(*, dry_run: bool = False, print_config: bool = False, **options: Any
         print(vfljax.config.described(experiment.stored))
         return
     if dry_run:
-        from vfljax.launching import running
+        from vfljax.scheduling import running
 
         for name in (name for name in ("confirm", "decide") if options.get(name)):
             what = argument("dry_run"), " changes nothing"

@@ -204,7 +204,7 @@ class AttackRow:
 
     cost: int = RULE
     """Its place in the order in which attacks run, one of RULE, SOLVE, HOST, TRAIN and WHOLE. Cheaper attacks
-    run first, and one that reads all labels of a run settles dearer ones (``attacking.cascade``). At RULE an
+    run first, and one that reads all labels of a run settles dearer ones (``attack_runs.cascade``). At RULE an
     attack is never settled."""
 
     whole_batches: bool = False
@@ -217,8 +217,9 @@ class AttackRow:
     places that data decide, or takes steps on all rows of a network with tanh."""
 
     widest: int = 0
-    """The most numbers that a party may send or receive for a row, 0 for any. Of wider cuts the attack is given
-    a projection (``attacking.projection``), so it must not read the bottom models, which make the whole cut."""
+    """The most numbers that a party may send or receive for a row, 0 for any. Of wider cuts the attack is
+    given a projection (``attack_runs.projection``), so it must not read the bottom models, which make the whole
+    cut."""
 
     not_for_numbers: str = "it is defined for classes"
     """Why it is not defined for labels that are numbers (``num_classes`` = 1); "" if it is."""
@@ -226,7 +227,7 @@ class AttackRow:
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code or of a default that moves
     its figures takes the next number, so that rows of different rules are never mixed or averaged. Learners of
-    the local-only baseline have no rule (``attacking.local_only``)."""
+    the local-only baseline have no rule (``attack_runs.local_only``)."""
 
     origin: Origin | None = None
     """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""

@@ -18,14 +18,14 @@ from vfljax import attacks, store, tasks
 from vfljax.auditing import suite
 from vfljax.config import Config, as_axis, changed
 from vfljax.errors import UserError, argument
-from vfljax.launching import running
-from vfljax.launching.work import May, Outcome, Say
 from vfljax.report import decision, fresh
 from vfljax.report.decision import EARLY, LOOKS, Answer, Reason
 from vfljax.report.families import Applying
 from vfljax.report.judged_sweep import Judged
 from vfljax.report.looks import looks_left, progress
 from vfljax.report.sweep_answers import judge_sweep
+from vfljax.scheduling import running
+from vfljax.scheduling.work import May, Outcome, Say
 from vfljax.store import Unit
 from vfljax.store.units import LOCAL_ONLY
 from vfljax.types import NO_SPLIT, SPLIT, federation_of

@@ -11,14 +11,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from vfljax import plugins, store
-from vfljax.attacking import cascade
-from vfljax.attacking.families import Rejected
+from vfljax.attack_runs import cascade
+from vfljax.attack_runs.families import Rejected
 from vfljax.auditing import sentences, suite
 from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import AuditRequest, survey
 from vfljax.errors import UserError, argument
-from vfljax.launching import running
-from vfljax.launching.work import May, Outcome, Say, begin, work
 from vfljax.report import decision, epsilon_lower_bounds
 from vfljax.report.decision import Criterion
 from vfljax.report.frames import read_frames
@@ -26,6 +24,8 @@ from vfljax.report.looks import number_of_look
 from vfljax.report.next_command import remaining
 from vfljax.report.sweep_answers import judge_stored
 from vfljax.report.verdict_frame import verdict_frame
+from vfljax.scheduling import running
+from vfljax.scheduling.work import May, Outcome, Say, begin, work
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK
 from vfljax.sweep import train

@@ -35,12 +35,12 @@ from vfljax.datasets.strata import stratified
 from vfljax.defenses import Knower
 from vfljax.errors import UserError, argument, imported
 from vfljax.federation.trees import ALL
-from vfljax.launching.work import May, Say
 from vfljax.report import decision, fresh, words
 from vfljax.report.decision import LOOKS
 from vfljax.report.judged_sweep import Judged
 from vfljax.report.points import points_of
 from vfljax.report.sweep_answers import judge_sweep
+from vfljax.scheduling.work import May, Say
 from vfljax.sweep.progress import heartbeat
 from vfljax.types import NO_SPLIT
 

@@ -28,7 +28,7 @@ from vfljax.datasets.splits import Split, distinct_rows, split_rows
 from vfljax.datasets.strata import class_counts
 from vfljax.federation import trees
 from vfljax.federation.trees import UNTOLD, Boosting, Trees
-from vfljax.launching.work import Say
+from vfljax.scheduling.work import Say
 from vfljax.store.atomic import replacing
 from vfljax.sweep.progress import clock
 from vfljax.tasks import REGRESSION

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from vfljax import defenses, plugins, store
-from vfljax.attacking.batching import batch_scores, make_attack_batch
-from vfljax.attacking.families import Begun, families_of
-from vfljax.attacking.jobs import ATTACK, jobs_of, planned
-from vfljax.attacking.run import opened_sweep
+from vfljax.attack_runs.batching import batch_scores, make_attack_batch
+from vfljax.attack_runs.families import Begun, families_of
+from vfljax.attack_runs.jobs import ATTACK, jobs_of, planned
+from vfljax.attack_runs.run import opened_sweep
 from vfljax.auditing.wires_agreement import checked, recordings_of
 from vfljax.auditing.wires_config import config_of
 from vfljax.auditing.wires_request import CLAIMED, NOBODY, Recorded, Utilities, WireRequest
@@ -27,8 +27,8 @@ from vfljax.auditing.wires_trials import write
 from vfljax.datasets.wire_checks import checked_wire
 from vfljax.defenses.rows import no_remarks
 from vfljax.errors import UserError, argument, user_path
-from vfljax.launching import running
-from vfljax.launching.work import May, anything
+from vfljax.scheduling import running
+from vfljax.scheduling.work import May, anything
 from vfljax.sweep import train
 from vfljax.sweep.grid import parse
 from vfljax.sweep.known import split_arrays

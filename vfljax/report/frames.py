@@ -19,7 +19,7 @@ verdicts.
     leak                              on the scale of ``Task.leak``; NaN without a figure
     settled_by                        the label of the cheaper attack that settled it in its run, so that it was
                                       not run and has no figure; else ""
-    all other columns                 figures as ``attacking.scoring`` stores them
+    all other columns                 figures as ``attack_runs.scoring`` stores them
 
 **The direction of a leak.** With two classes, or numbers, an attack or learner that knows labels is never
 turned. An attack that knows none has no direction of its own, and is turned by the known labels of the sweep's

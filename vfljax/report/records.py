@@ -1,9 +1,9 @@
 """Which rows of the data set are read, and in how many runs: a leak is an average over rows, and hides these.
 
-For up to ``store.attack_rows.MARKED`` rows of the data set, the same in all runs, ``attacking.scoring`` stores
-whether an attack names the row rightly in every draw of known labels. With two classes an attack names as many
-rows of the positive class as there are. A run scores the rows of its own training part, but for those whose
-labels the attack knows.
+For up to ``store.attack_rows.MARKED`` rows of the data set, the same in all runs, ``attack_runs.scoring``
+stores whether an attack names the row rightly in every draw of known labels. With two classes an attack names
+as many rows of the positive class as there are. A run scores the rows of its own training part, but for those
+whose labels the attack knows.
 """
 
 from __future__ import annotations

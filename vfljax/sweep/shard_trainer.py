@@ -1,6 +1,6 @@
 """Trains one shard of trials: compiled programs, the order of rows, the loop over epochs, and the result.
 
-``vfljax.launching.work`` decides which shard is trained next.
+``vfljax.scheduling.work`` decides which shard is trained next.
 """
 
 # pandas annotates results as unions of all that an operation may return

@@ -1,6 +1,6 @@
 """Trains the shards of a sweep, and stores what its units share.
 
-``vfljax.launching.work`` decides which shard is trained next. Attacks (``vfljax.attacking``) and the report
+``vfljax.scheduling.work`` decides which shard is trained next. Attacks (``vfljax.attack_runs``) and the report
 read what was trained from the sweep's folder, never from this module's memory.
 """
 

@@ -19,7 +19,7 @@ from vfljax.types import MALICIOUS, SPLIT, AttackIdentity, Federation, Input, fe
 class AttackVariant(NamedTuple):
     """An attack with its static options fixed. It has a row of results per trial and point of its knobs.
 
-    The last three fields are of a sweep, and say how it runs there (``attacking.jobs.planned``).
+    The last three fields are of a sweep, and say how it runs there (``attack_runs.jobs.planned``).
     """
 
     identity: AttackIdentity

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from vfljax import tasks
-from vfljax.attacking.view import AttackInput, known_rows, view_of
+from vfljax.attack_runs.view import AttackInput, known_rows, view_of
 from vfljax.attacks.core import CLEAN
 from vfljax.datasets.strata import strata
 from vfljax.federation.training import Table
