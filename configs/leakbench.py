@@ -13,6 +13,7 @@ Kaggle's UCI_Credit_Card.csv for default_credit, UCI's bank-full.csv for bank_ma
 """
 
 from analysis.leakbench import boards
+from analysis.leakbench.autoleak import autoleak
 from vfljax import suite
 from vfljax.config import ordered
 
@@ -102,6 +103,6 @@ def get_config(variant="digits"):
             "federations": FEDERATIONS,
             "grid": {boards.UNDEFENDED: {}},
             "skip_settled": False,  # entries are compared attack by attack
-            "attacks": suite.suited(boards.autoleak().attacks, FEDERATIONS, boards.KNOWN, classes),
+            "attacks": suite.suited(autoleak().attacks, FEDERATIONS, boards.KNOWN, classes),
         }
     )

@@ -25,7 +25,8 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board, autoleak
+from analysis.leakbench.autoleak import autoleak
+from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, UNDEFENDED, Board
 from analysis.leakbench.entry_files import (
     NOT_KEPT,
     ROUNDED,

@@ -1,8 +1,7 @@
-"""LeakBench's boards, and AutoLeak, the frozen suite of attacks that entries are attacked with.
+"""LeakBench's boards, on which entries are judged.
 
 A board is one federation of a data set under one kind of attacker. The boards of a federation are judged on
 the trials of one sweep. The config of a data set is the variant of ``configs/leakbench.py`` with its name.
-``autoleak.json`` stores the suite: its version, and each attack with its rule number and options.
 """
 
 # pandas annotates results as unions of all that an operation may return
@@ -11,17 +10,12 @@ the trials of one sweep. The config of a data set is the variant of ``configs/le
 
 from __future__ import annotations
 
-import functools
-import json
-import pathlib
-from collections.abc import Collection, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Collection
+from typing import Literal
 
 import msgspec
 
-from vfljax.attacks import TABLE
 from vfljax.auditing.suite import KNOWN, UNDEFENDED
-from vfljax.errors import UserError
 from vfljax.report.frames import Frames, read_frames
 from vfljax.report.judged_sweep import Judged, judge_frames
 from vfljax.store import StoredSweep
@@ -30,40 +24,6 @@ from vfljax.types import MALICIOUS, federation_of
 
 GAINS = (0.5, 0.9)
 """Shares of the federation's gain over the label party alone, at which entries are compared."""
-SUITE = pathlib.Path(__file__).with_name("autoleak.json")
-
-
-class Suite(NamedTuple):
-    """A version of AutoLeak."""
-
-    version: str
-    attacks: Mapping[str, Mapping[str, Any]]  # options by attack, as ``config.attacks`` has them
-    rules: Mapping[str, int]  # rule numbers by attack
-
-    def require_current(self) -> None:
-        """Raises a UserError if an attack has another rule now: figures of two rules are not comparable."""
-        changed = [
-            name
-            for name, rule in self.rules.items()
-            if name not in TABLE or TABLE[name].rule != rule
-        ]
-        if changed:
-            what = f"AutoLeak {self.version} was frozen with other rules of {', '.join(changed)}"
-            raise UserError(
-                what, remedy=f"give {SUITE.name} the present rules and the next version"
-            )
-
-
-@functools.cache
-def autoleak() -> Suite:
-    """Returns the suite of this version of vfljax."""
-    stored = json.loads(SUITE.read_text())
-    rows: dict[str, dict[str, Any]] = stored["attacks"]
-    options = {
-        name: {k: tuple(v) if isinstance(v, list) else v for k, v in row["options"].items()}
-        for name, row in rows.items()
-    }
-    return Suite(stored["version"], options, {name: row["rule"] for name, row in rows.items()})
 
 
 class Board(msgspec.Struct, frozen=True):

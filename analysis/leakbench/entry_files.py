@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from analysis.leakbench.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
+from analysis.leakbench.autoleak import autoleak
+from analysis.leakbench.boards import BOARDS, GAINS, UNDEFENDED, Board
 from vfljax import store
 from vfljax.errors import UserError, short_path, unknown
 

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import jinja2
 
 from analysis.leakbench import tables
-from analysis.leakbench.boards import GAINS, autoleak
+from analysis.leakbench.autoleak import autoleak
+from analysis.leakbench.boards import GAINS
 from analysis.leakbench.entry_files import Entry
 from analysis.leakbench.ranking import overall, rankings
 from vfljax.report import words

@@ -17,7 +17,8 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from analysis.leakbench.boards import BOARDS, GAINS, UNDEFENDED, Board, autoleak
+from analysis.leakbench.autoleak import autoleak
+from analysis.leakbench.boards import BOARDS, GAINS, UNDEFENDED, Board
 from analysis.leakbench.entry_files import NOT_KEPT, Break, Data, Entry, Reading, Score
 from vfljax.report.limits import half_row, limits
 from vfljax.report.verdicts import EXCESS

@@ -25,7 +25,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.leakbench import entry_files
-from analysis.leakbench.boards import GAINS, SUITE, autoleak
+from analysis.leakbench.autoleak import SUITE, autoleak
+from analysis.leakbench.boards import GAINS
 from analysis.leakbench.entry_files import Entry
 from analysis.leakbench.ranking import Standing, rankings
 from vfljax import store

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 import vfljax
-from analysis.leakbench import bench, boards, breaking, exchanges, retraining
-from analysis.leakbench.boards import BOARDS, Board, Suite
+from analysis.leakbench import bench, breaking, exchanges, retraining
+from analysis.leakbench.autoleak import Suite, autoleak
+from analysis.leakbench.boards import BOARDS, Board
 from analysis.leakbench.breaking import array_name
 from analysis.leakbench.entry_files import Entry
 from tests.sweeps import tiny
@@ -183,6 +184,6 @@ def test_typed_in_scores_cannot_be_made_anew(place, ran, tmp_path, monkeypatch):
 def test_a_suite_of_other_rules_is_refused(place, monkeypatch):
     row = dataclasses.replace(attacks.TABLE["norm"], rule=attacks.TABLE["norm"].rule + 1)
     monkeypatch.setitem(attacks.TABLE, "norm", row)
-    boards.autoleak.cache_clear()
+    autoleak.cache_clear()
     with pytest.raises(UserError, match="frozen with other rules of norm"):
         place.run(ENTRIES)

@@ -8,7 +8,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from analysis.leakbench import breaking, entry_files, ranking
-from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, Board, autoleak
+from analysis.leakbench.autoleak import autoleak
+from analysis.leakbench.boards import BOARDS, GAINS, KNOWN, Board
 from analysis.leakbench.entry_files import Entry, Reading, Result, Score
 from tests.sweeps import tiny
 from vfljax.errors import UserError

@@ -7,7 +7,8 @@ import re
 import msgspec
 import pytest
 
-from analysis.leakbench import boards, entry_files
+from analysis.leakbench import entry_files
+from analysis.leakbench.autoleak import autoleak
 from analysis.leakbench.boards import BOARDS, GAINS
 from analysis.leakbench.entry_files import Break, Entry, Reading, Result, Score
 from vfljax.errors import UserError, packaged
@@ -56,7 +57,7 @@ def of_board(leak, knobs, **fields):
 def entry(name, leak, *broken):
     score = Score(outcome="scored", utility=0.9, **of_board(leak, {"noise.scale": 1.0}))
     others = [Score(board, gain, "no strength") for board in BOARDS for gain in GAINS]
-    result = Result(boards.autoleak().version, "r", "d", {}, HASHES, (score, *others[1:]))
+    result = Result(autoleak().version, "r", "d", {}, HASHES, (score, *others[1:]))
     breaks = tuple(
         Break(
             **of_board(stronger, {"noise.scale": scale}),
@@ -85,7 +86,7 @@ def test_a_stronger_attack_counts_at_its_strength_alone():
 def test_the_stored_entries_are_sound():
     for path in STORED.glob("*.json"):
         entry_files.check(entry_files.read(path), STORED)
-    boards.autoleak().require_current()
+    autoleak().require_current()
 
 
 @pytest.mark.parametrize(

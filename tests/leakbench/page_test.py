@@ -3,7 +3,8 @@
 import msgspec
 import numpy as np
 
-from analysis.leakbench.boards import BOARDS, GAINS, autoleak
+from analysis.leakbench.autoleak import autoleak
+from analysis.leakbench.boards import BOARDS, GAINS
 from analysis.leakbench.entry_files import Entry, Result, Score
 from analysis.leakbench.page import NAME_GAP, apart, page
 from analysis.leakbench.ranking import rankings

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.leakbench import tables
-from analysis.leakbench.boards import autoleak
+from analysis.leakbench.autoleak import autoleak
 from tests.leakbench.ranking_test import EVERY
 from vfljax.errors import UserError
 

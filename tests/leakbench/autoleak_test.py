@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.leakbench import boards
+from analysis.leakbench.autoleak import autoleak
 from tests.sweeps import train
 from vfljax.attack_runs import view
 from vfljax.attacks.core import FEW_DRAWS
@@ -35,8 +35,8 @@ FIGURES = {
 
 
 def test_layout_and_compiler_are_those_of_the_version():
-    assert boards.autoleak().version == VERSION
-    boards.autoleak().require_current()
+    assert autoleak().version == VERSION
+    autoleak().require_current()
     names = ("quick", "pays", "few_rows", "moment", "few_scored")
     levels = {name: getattr(sharding, name.upper()) for name in names}
     assert {"places": view.PLACES, "draws": FEW_DRAWS, **levels} == LAYOUT
