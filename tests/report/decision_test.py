@@ -355,7 +355,7 @@ def test_which_families_apply(monkeypatch):
 
 def test_a_sweep_without_figures_of_defenses_is_open():
     rows = [BARE_ROW, point(1, math.nan)]
-    assert decide(Evidence(rows, rows, GOAL)).reason is Reason.NO_DEFENSE
+    assert decide(Evidence(rows, rows, GOAL)).reason is Reason.NO_DEFENSE_LEFT
     few = [BARE_ROW | {"seeds": 2}]
     assert decide(Evidence(few, few, GOAL)).reason is Reason.FEW_SEEDS
     assert decide(Evidence([], [], GOAL)).reason is Reason.NO_FIGURES

@@ -89,7 +89,8 @@ def decide(
 
 def panels(found: Judged) -> list[str]:
     """Returns the panels on which more seeds may decide something."""
-    hopeless = (*EARLY, Reason.DIVERGED, Reason.NO_BASELINE, Reason.NO_DEFENSE, Reason.CONTRADICTED)
+    lost = Reason.NO_DEFENSE, Reason.NO_DEFENSE_LEFT, Reason.CONTRADICTED
+    hopeless = (*EARLY, Reason.DIVERGED, Reason.NO_BASELINE, *lost)
     return [
         panel
         for panel, of in found.decisions.items()

@@ -118,6 +118,7 @@ class Reason(enum.StrEnum):
     CONTRADICTED = "fresh seeds deny what was to be switched on"
     NO_BASELINE = "nothing was learned without the federation"
     NO_DEFENSE = "no defense was tried"
+    NO_DEFENSE_LEFT = "all trials of all defenses diverged"
     FAMILIES = "not all families of attacks that apply were tried"
     UNFINISHED = "points or attacks were not reached"
     NOT_ASKED = "no seeds were set aside for a decision"
@@ -346,7 +347,9 @@ def decide(of: Evidence) -> Decided:
     if bare["verdict"] == Verdict.NO_BASELINE:
         return out._replace(reason=Reason.NO_BASELINE)
     if not points:
-        lost = Reason.FAILED if of.unreached else Reason.NO_DEFENSE
+        tried = any(v["defenses"] for v in of.points)
+        lost = Reason.NO_DEFENSE_LEFT if tried else Reason.NO_DEFENSE
+        lost = Reason.FAILED if of.unreached else lost
         return out._replace(reason=Reason.UNFINISHED if of.unfinished else lost)
 
     rejected = {v["configuration"] for v in of.points if v["defenses"] and denied(v, goal)}

@@ -118,8 +118,6 @@ def _why_open(of: Decided, judged: Judged, panel: str) -> str:
         return f"{'parts failed' if only else 'the sweep is not finished'}, and {remaining(judged)}"
     if reason is Reason.NO_UNDEFENDED:
         return "without undefended nothing shows what a defense takes away"
-    if reason is Reason.NO_FIGURES:
-        return "no attack has a figure"
     if reason is Reason.FEW_SEEDS:
         seeds = int(of.bare["seeds"]) if of.bare else 0
         own = " of those that were set aside to decide" * of.stage2
@@ -129,8 +127,8 @@ def _why_open(of: Decided, judged: Judged, panel: str) -> str:
             "there is no baseline, so that it is not known how much of the leak the federation adds: record "
             "the passive parties' own columns (party0_columns) too"
         )
-    if reason is Reason.NO_DEFENSE:
-        return "no defense was tried"
+    if reason in (Reason.NO_FIGURES, Reason.DIVERGED, Reason.NO_DEFENSE, Reason.NO_DEFENSE_LEFT):
+        return str(reason)
     if reason is Reason.CONTRADICTED and of.leading and of.fresh:
         criterion = denied(of.fresh, judged.facts.goal)
         assert criterion is not None
