@@ -116,14 +116,15 @@ def test_steps_and_predictions_agree_with_the_numpy_twin(changes):
     np.testing.assert_allclose(logits, reference.forward(top or [], f)[0], atol=1e-5)
 
 
-def test_metrics_count_true_labels_whatever_targets_and_later_slots_are():
-    """What label DP draws at epsilon = 0 has nothing to do with them."""
-    knobs = {"label_dp": {"epsilon": 0.0}}
+def test_metrics_count_true_labels_and_what_defenses_read_whatever_targets_and_later_slots_are():
+    """What class splitting draws at epsilon = 0 has nothing to do with them, and one head alone is read."""
+    knobs = {"class_splitting": {"epsilon": 0.0}}
     spec = harness.make_spec(defenses=tuple(knobs))
     hparams = harness.make_hparams(spec, knobs)
     batch, state = harness.make_batch(spec, 0), harness.make_state(spec, hparams)
-    logits = harness.quick_jit(protocol.make_predict(spec))(state.weights, batch.features)
-    batch = batch._replace(labels=jnp.argmax(logits, axis=1).astype(jnp.int32))
+    predict = harness.quick_jit(protocol.make_predict(spec))
+    scores = predict(state.weights, batch.features, state.defense)
+    batch = batch._replace(labels=jnp.argmax(scores, axis=1).astype(jnp.int32))
     _, _, metrics = harness.jitted_step(spec)(state, batch, hparams)
     assert metrics.correct == spec.batch_size
 

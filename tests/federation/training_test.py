@@ -151,8 +151,19 @@ def test_drop_last_leaves_the_rest_unsent_and_sums_count_the_epochs_a_row_was_se
     assert (first.sent.sum(axis=1) == 180).all()
     assert (first.gradients[0][~first.sent] == 0).all()
     np.testing.assert_array_equal(both.sums[0].count, first.sent + 1 * both.sent)
-    gradients = first.gradients[0] + both.gradients[0]
-    np.testing.assert_allclose(both.sums[0].gradient, gradients, rtol=1e-4, atol=1e-6)
+    of_epochs = np.stack([first.gradients[0], both.gradients[0]])
+    sums = both.sums[0]
+    np.testing.assert_allclose(sums.gradient, of_epochs.sum(axis=0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(sums.sign, np.sign(of_epochs).sum(axis=0))
+
+
+def test_places_of_recorded_rows_are_counted_among_them():
+    spec = dataclasses.replace(planned().groups[0].spec, recorded=50)
+    record = run(spec, 1).record
+    place = training.epoch_of(0, planned().seeds, spec.num_rows).place[:, :50]
+    earlier = (place[:, None, :] < place[:, :, None]).sum(axis=2)
+    seeds = planned().groups[0].trials["seed"].iloc[:MEMBERS]
+    np.testing.assert_array_equal(record.order, earlier[seeds])
 
 
 @pytest.mark.parametrize("classes", [2, 10, 12])
