@@ -10,6 +10,7 @@ from tests.report.made import BARE, COMMAND, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
+from vfljax.plugins.described import RECORDED
 from vfljax.report import first_screen, looks, next_command, terminal, verdict_tables
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.first_screen import answers
@@ -283,6 +284,21 @@ def test_commands_are_spelled_as_the_user_spelled_his():
     assert "7 fresh seeds (14 trials, about 1 min)" in of.why
     (of,) = the(made(BARE, PROTECTS, command="vfljax.run_sweep")).settle
     assert of.command == 'vfljax.run_sweep(None, "runs/x", confirm=True)'
+
+
+def test_commands_name_the_plugins_of_attacks_that_were_run_later():
+    """Without them nothing of the sweep is trained or attacked."""
+    rows = {f"{name}:row": {"plugin": name} for name in ("mine", "theirs", RECORDED)}
+    for command, again in (
+        ("vfljax sweep --config=x.py --plugin=a/mine.py", "vfljax sweep --workdir=runs/x"),
+        ("vfljax audit --data=t.csv --plugin=a/mine.py", "vfljax audit --data=t.csv"),
+    ):
+        judged = made(BARE, PROTECTS, command=command)
+        header = judged.sweep.header | {"attacks": {"guess": {"plugins": rows}}}
+        judged = judged._replace(sweep=judged.sweep._replace(header=header))
+        of = judged.decisions["split"]._replace(answer=Answer.OPEN, reason=Reason.UNFINISHED)
+        (suggested,) = settle(judged, "split", of) if "audit" in command else the(judged).settle
+        assert suggested.command.startswith(f"{again} --plugin=a/mine.py --plugin=theirs --")
 
 
 def test_another_point_is_judged_on_the_fresh_seeds_that_there_are():

@@ -137,7 +137,7 @@ def made(
     data = {"name": "x", "balance": list(balance), "party_shapes": [[3], [2], [4]], "train": 1000}
     results = pa.table({"seconds": [1.0] * len(trials)})
     header = {"command": command, "data": data, "trials": len(trials), "earlier": []}
-    header["config"] = {"seeds": trials["seed"].nunique()}
+    header |= {"config": {"seeds": trials["seed"].nunique()}, "attacks": {}}
     stored = StoredSweep(pathlib.Path(workdir), header, results, pa.table({}))
     found = judge_frames(stored, parse(CONFIG | (config or {})), frames)
     none = mock.patch.object(Applying, "families", return_value=frozenset())

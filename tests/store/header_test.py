@@ -102,3 +102,16 @@ def test_a_sweep_is_not_extended_by_what_its_trials_depend_on(tiny_sweep, field)
     stored = store.read_header(tiny_sweep)
     with refused(f"holds another sweep ({field}: "):
         store.refuse_another(tiny_sweep, stored, {**stored, "config": tiny(**{field: value})})
+
+
+def test_the_command_of_a_sweep_is_that_which_extended_it_last(tiny_sweep, tmp_path):
+    stored = store.begin(tmp_path, {**store.read_header(tiny_sweep)})
+    same = store.begin(tmp_path, {**stored, "command": "vfljax sweep --jobs=2"})
+    assert same["command"] == stored["command"]
+    more = {**stored["config"], "seeds": stored["config"]["seeds"] + 1}
+    extending = {
+        "config": more,
+        "earlier": [stored["config"]],
+        "command": "vfljax sweep --plugin=a",
+    }
+    assert store.begin(tmp_path, {**stored, **extending})["command"] == "vfljax sweep --plugin=a"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import pathlib
 import shlex
 from typing import NamedTuple
 
 from vfljax import store
 from vfljax.errors import short_path
+from vfljax.plugins.described import RECORDED
 from vfljax.report.decision import CANDIDATES, EARLY, LOOKS, Answer, Decided, Reason
 from vfljax.report.fresh import MOST, SEEDS, first_seed, seeds_for
 from vfljax.report.judged_sweep import STAGE2, Judged
@@ -77,7 +79,7 @@ def _goes_on(judged: Judged, panel: str, decided: Decided) -> Suggestion | None:
     if reason is Reason.CUT_OFF:
         return _looked_on(judged, panel)
     if reason is Reason.FAILED and progress(own).failed:  # it makes what the sweep lacks too
-        same = judged.sweep.header["command"] if _audit(judged) else on_sweep(judged, "decide")
+        same = _command(judged) if _audit(judged) else on_sweep(judged, "decide")
         return Suggestion("The same tries again what failed", same)
     if reason in (*EARLY, Reason.FAILED) and judged.sweep.unfinished:
         return continued(judged)
@@ -88,7 +90,7 @@ def _of_trees(judged: Judged, decided: Decided) -> tuple[Suggestion, ...]:
     """Returns the command that goes on from a decision on an audit of trees; () where there is none."""
     undecided = decided.answer is Answer.OPEN and not decided.stage2
     if undecided and decided.reason in (Reason.NOT_ASKED, Reason.FAMILIES):
-        given, what = judged.sweep.header["command"], "This sets seeds aside to decide"
+        given, what = _command(judged), "This sets seeds aside to decide"
         if given.startswith("vfljax."):  # a call from Python, whose arguments are not known
             return ()
         words = [*_without(shlex.split(given), "nodecide"), "--decide"]
@@ -99,7 +101,7 @@ def _of_trees(judged: Judged, decided: Decided) -> tuple[Suggestion, ...]:
 def continued(judged: Judged) -> Suggestion:
     """Returns the command of a sweep that is not finished; of an audit with a budget in which what remains is
     likely to be done, a third of which is kept to decide."""
-    command, minutes = judged.sweep.header["command"], _minutes_left(judged)
+    command, minutes = _command(judged), _minutes_left(judged)
     if not _audit(judged) or math.isnan(minutes):
         return Suggestion(f"{remaining(judged)}: the same command goes on", command)
     budget = _budget(minutes)
@@ -137,7 +139,7 @@ def _budget(minutes: float) -> str:
 
 def _again(judged: Judged, budget: str) -> str:
     """Returns the command of an audit with another budget."""
-    words = shlex.split(judged.sweep.header["command"])
+    words = shlex.split(_command(judged))
     return shlex.join([*_without(words, "budget"), budget])
 
 
@@ -274,7 +276,7 @@ def _program(judged: Judged, command: str) -> list[str]:
 
 def on_sweep(judged: Judged, what: str) -> str:
     """Returns a command on the stored sweep: to "attack" or "report" it, or to "decide" or "confirm"."""
-    folder, given = short_path(judged.sweep.workdir), judged.sweep.header["command"]
+    folder, given = short_path(judged.sweep.workdir), _command(judged)
     plugins = _plugins(given)
     if what in ("decide", "confirm"):
         if given.startswith("vfljax.run_sweep"):
@@ -282,6 +284,20 @@ def on_sweep(judged: Judged, what: str) -> str:
         words = [f"--workdir={folder}", *plugins, f"--{what}"]
         return shlex.join([*_program(judged, "sweep"), *words])
     return shlex.join([*_program(judged, what), f"--workdir={folder}", *plugins])
+
+
+def _command(judged: Judged) -> str:
+    """Returns the command of a sweep, with the plugins of attacks that were run later: without them nothing of
+    the sweep is trained or attacked."""
+    given = judged.sweep.header["command"]
+    if given.startswith("vfljax."):  # a call from Python, in which plugins are no flags
+        return given
+    named = [of for name, value in _pairs(given) if name == "plugin" for of in value.split(",")]
+    needed = {row["plugin"] for row in judged.sweep.plugins.values()} - {RECORDED}
+    later = sorted(needed - {pathlib.PurePath(of).stem for of in named})
+    return (
+        shlex.join([*shlex.split(given), *(f"--plugin={of}" for of in later)]) if later else given
+    )
 
 
 def _plugins(command: str) -> list[str]:

@@ -150,7 +150,8 @@ def begin(workdir: pathlib.Path, header: dict[str, Any]) -> dict[str, Any]:
         stored = read_header(workdir)  # on a file system without locks, perhaps another process's
     refuse_another(workdir, stored, header)
     if len(stages(stored, header["config"])) > len(stored["earlier"]) + 1:
-        new = {name: header[name] for name in ("trials", "shards", "earlier")}
+        # of the command too, because an earlier one lacks what it adds, such as a plugin
+        new = {name: header[name] for name in ("trials", "shards", "earlier", "command")}
         stored = {**stored, **new, "plugins": {**stored["plugins"], **header["plugins"]}}
     return write(workdir, {**stored, "config": header["config"]})
 
