@@ -26,7 +26,7 @@ def run(
     *,
     data_dir: Path | None = None,
     entry: Sequence[Path] = (),
-    entries: Path = "analysis/leakbench/entries",
+    entries: Path | None = None,
     workdir: Path | None = None,
     attacks: Sequence[str] = (),
     scores: Path | None = None,
@@ -64,7 +64,7 @@ def run(
       data: the data set: digits, breast_cancer, spambase, default_credit, ...
       data_dir: where the data is, config.data.dir.
       entry: files of entries, between commas; default: all of --entries.
-      entries: folder of entries.
+      entries: folder of the entries among which ranks are given; default: those of this checkout.
       workdir: folder of the sweep; the same command continues it.
       attacks: further attacks than AutoLeak's, to break the entry.
       scores: an .npz file of scores of each row, to break the entry.
@@ -78,15 +78,16 @@ def run(
         --attacks name 'file:row'.
       command: the command that the report names as the sweep's origin.
     """
-    from analysis.leakbench import bench, entry_files
+    from analysis.leakbench import bench, entry_files, tables
 
+    others = tables.ENTRIES if entries is None else pathlib.Path(entries)
     for source in plugin:
         vfljax.plugins.use(source)
     named = [pathlib.Path(name) for name in entry]
-    named = named or sorted(pathlib.Path(entries).glob("*.json"))
+    named = named or sorted(others.glob("*.json"))
     if not named:
         what, remedy = "holds no entry", "give a folder of *.json"
-        raise UserError(what, field=argument("entries"), value=str(entries), remedy=remedy)
+        raise UserError(what, field=argument("entries"), value=str(others), remedy=remedy)
     files = {file: entry_files.read(file) for file in named}
     if len({each.name for each in files.values()}) < len(named):
         what = argument("entry"), " names two entries of one name"
@@ -116,10 +117,10 @@ def run(
         _retrain(place, files)
     elif scores is not None:
         _break(place, files, pathlib.Path(scores), by, how)
-        _show_ranks(files, pathlib.Path(entries), data)
+        _show_ranks(files, others, data)
     elif readers is not None:
         _break_by_readers(place, files, pathlib.Path(readers), by, how)
-        _show_ranks(files, pathlib.Path(entries), data)
+        _show_ranks(files, others, data)
     elif exchange is not None:
         from analysis.leakbench import exchanges
 
@@ -128,7 +129,7 @@ def run(
                 print(f"written: {short_path(index)}")
     else:
         _run(place, files, attacks, by, how)
-        _show_ranks(files, pathlib.Path(entries), data)
+        _show_ranks(files, others, data)
 
 
 def _config(data: str, data_dir: Path | None = None) -> Mapping[str, Any]:
@@ -147,7 +148,10 @@ def _run(place: Bench, files: Files, attacks: Sequence[str], by: str, how: str) 
             of, read = score.board, score.outcome
             if score.reading:
                 knobs = "".join(f", {name}={value}" for name, value in score.knobs.items())
-                read = f"leak {score.reading.leak:.2f}, utility {score.utility:.3f}{knobs}"
+                read = f"leak {score.reading.leak:.2f}"
+                if score.local_only is not None:
+                    read += f" ({score.local_only:.2f} without the federation)"
+                read += f", utility {score.utility:.3f}{knobs}"
             kind = f"{of.federation}, {of.known} labels{', malicious' * of.malicious}"
             print(f"{done.name}: {kind}, at {score.gain:.0%} of the gain: {read}")
         _write(file, done)
@@ -205,10 +209,17 @@ def _break_by_readers(place: Bench, files: Files, readers: pathlib.Path, by: str
 def _show_ranks(files: Files, folder: pathlib.Path, data: Data) -> None:
     """Prints the ranks of entries on a data set's boards beside all of a folder, and what they were before."""
     from analysis.leakbench import breaking, entry_files, ranking, tables
+    from analysis.leakbench.autoleak import autoleak
     from analysis.leakbench.boards import GAINS
 
     now = {entry.name: entry_files.read(file) for file, entry in files.items()}
+    version = autoleak().version
     others = [each for each in tables.stored(folder) if each.name not in now]
+    others = [e for e in others if data in e.results and e.results[data].autoleak == version]
+    if len(now) == 1 and not any(e.method for e in others):  # undefended has no rank
+        of = f"in {short_path(folder)} has scores of AutoLeak {version} on {data}"
+        print(f"{next(iter(now))} has no rank: no other entry {of}")
+        return
     before = {
         b.board: b.ranks for b in ranking.rankings([*others, *files.values()]) if b.data == data
     }

@@ -4,6 +4,10 @@ import json
 
 import pytest
 
+from analysis.leakbench import command, entry_files
+from analysis.leakbench.autoleak import autoleak
+from tests.leakbench.ranking_test import EVERY
+
 ENTRY = {"method": {"mine:shuffle": {}}, "plugin": "mine.py"}
 
 
@@ -19,7 +23,7 @@ def folder(launch, tmp_path, monkeypatch):  # ``launch`` changes the folder too
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "holds no entry"),
+        (["--entries=other/none"], "holds no entry"),
         (["--entry=mine.json", "--data=mnist", "--workdir=w"], "--data 'mnist'"),
         (
             ["--entry=mine.json", "--data=digits", "--workdir=w", "--attacks=norm"],
@@ -66,3 +70,19 @@ def test_entries_are_checked_without_running_anything(launch, folder):
     del folder
     done = launch("leakbench", "--verify", "--entries=.")
     assert (done.returncode, done.stdout) == (0, "1 entries are sound\n")
+
+
+def test_a_rank_among_no_others_is_not_printed(tmp_path, capsys):
+    worst, best = EVERY[1], EVERY[3]
+    file = tmp_path / "mine" / "worst.json"
+    for path in (tmp_path / "best.json", file):
+        path.parent.mkdir(exist_ok=True)
+        entry_files.write(path, best if path.stem == "best" else worst)
+    read = entry_files.read(file)
+    command._show_ranks({file: read}, tmp_path, "digits")
+    assert "worst has rank 2 of 2" in capsys.readouterr().out
+    entry_files.write(file.with_name("undefended.json"), EVERY[0])
+    command._show_ranks({file: read}, file.parent, "digits")
+    why = f"has scores of AutoLeak {autoleak().version} on digits"
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line == f"worst has no rank: no other entry in {file.parent} {why}"
