@@ -484,7 +484,9 @@ def test_how_sure_an_answer_is_names_what_its_limits_are_corrected_for():
     )
     assert f"(at most 15 % false, {every})" in sure(**none, fresh=fresh, stage2=True)
     assert "at most 5 % false)" in sure(fresh=fresh)  # what agrees closed nothing
-    assert "undefended alone" in sure(stage2=True, candidates=0)
+    four = dict(judged.decisions["split"].bare) | {"seeds": 4}  # the point has five that explored
+    of_bare = sure(stage2=True, candidates=0, bare=four)
+    assert of_bare.startswith("4 seeds were set aside for undefended alone")
     alone = sure(stage2=True, fresh=judged.decisions["split"].point)
     assert alone == (
         f"left open by 5 seeds; 5 fresh seeds alone, one look at 95 % (at most 15 % false, {every})."

@@ -93,7 +93,9 @@ def sure_text(p: Panel) -> str:
         before = count(int(d.bare["seeds"]) if d.bare else 0, "seed")
         text = f"left open by {before}; {count(seeds, 'fresh seed')} alone, one look at 95 %"
     elif d.stage2 and not d.candidates:
-        text = f"{count(seeds, 'seed')} were set aside for undefended alone"
+        # the point that is shown has none of these
+        own = count(int(d.bare["seeds"]) if d.bare else 0, "seed")
+        text = f"{own} were set aside for undefended alone"
     elif d.stage2:
         text = (
             f"{count(seeds, 'seed')} were set aside to decide; limits are corrected for "
