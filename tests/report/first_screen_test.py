@@ -419,7 +419,10 @@ def test_what_was_recorded_goes_on_with_its_own_command(command, budget):
     for reason in (Reason.UNFINISHED, Reason.FAILED, Reason.FEW_SEEDS):
         (suggested,) = settle(unfinished, "split", of._replace(reason=reason))
         assert suggested.command == command + budget
-    assert settle(judged, "split", of._replace(reason=Reason.FEW_SEEDS)) == ()
+    few, bare = (of._replace(reason=r) for r in (Reason.FEW_SEEDS, Reason.NO_DEFENSE))
+    assert settle(judged, "split", few) == ()
+    for decided, says in ((few, "Record more runs"), (bare, "name their files with --after")):
+        assert says in row(the(judged._replace(decisions={"split": decided})), "Next")
 
 
 def test_minutes_that_are_left_count_attacks_of_what_is_trained():

@@ -117,7 +117,8 @@ def audit(
       canaries: audit claimed epsilons with labels that are coins.
       controls: train and attack again on permuted labels, to see what comes from columns.
       verbose: say what the answers rest on too, as the report does.
-      plugin: a Python file, or the name of a module, with defenses or attacks of your own.
+      plugin: a Python file, or the name of a module, with defenses of your own, which are tried beside the
+        others. `vfljax attack --unfinished` runs attacks of your own on the folder.
       command: the command that the report names as the audit's origin.
       say: is given each line of progress, and at the end what the report says.
 

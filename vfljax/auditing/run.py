@@ -102,7 +102,9 @@ def within(
         raise UserError(("the ", argument("budget"), what), remedy="give more, such as 10m")
     if sweep.unfinished:
         left = remaining(judge_stored(sweep, experiment_of(sweep)))
-        say(f"The budget of this part is spent: {left}. The same call goes on.")
+        say(
+            f"The time for this part is spent: {left}. The same command continues it, when called again."
+        )
     return outcome
 
 

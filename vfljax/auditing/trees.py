@@ -119,7 +119,10 @@ def audit(
         say(f"deciding: {names or UNDEFENDED} on {SEEDS} seeds of their own")
         wires.attack(request_of(of, request, chosen, place, say), place, command, say, _until(end))
     if store.load(folder).unfinished:
-        say("The budget is spent, and the report says what was not reached. The same call goes on.")
+        say(
+            "The budget is spent, and the report says what was not reached. The same command continues it, "
+            "when called again."
+        )
 
 
 def _allowed(grid: Grid, surveyed: Survey) -> Grid:

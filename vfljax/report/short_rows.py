@@ -145,6 +145,8 @@ def next_text(p: Panel) -> str:
     if p.judged.experiment.data.name == "wire" and p.decided.answer is Answer.OPEN:
         if p.judged.grown:
             return "Audit with more seeds in another folder, or with more strengths."
+        if p.decided.reason is Reason.NO_DEFENSE:
+            return "Record the same runs under a defense, and name their files with --after."
         return "Record more runs of the federation, or more defenses."
     if p.decided.reason is Reason.CONTRADICTED:
         return "Try other strengths."

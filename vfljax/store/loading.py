@@ -137,7 +137,7 @@ class StoredSweep(NamedTuple):
         """Raises UserError if a part of the sweep is not trained or attacked yet."""
         if self.unfinished:
             first, *others = self.unfinished
-            more = f" (and {len(others)} more)" if others else ""
+            more = f" (and {len(others)} further parts)" if others else ""
             raise UserError(
                 f"{self.workdir} is not finished: {first}{more}. "
                 f"`vfljax sweep --workdir={self.workdir}` goes on with it; --unfinished takes "
