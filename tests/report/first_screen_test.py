@@ -444,7 +444,7 @@ def test_minutes_that_are_left_count_attacks_of_what_is_trained():
 def test_a_terminal_shows_answers_and_verdicts_within_its_width(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     judged = made(BARE, UNCLEAR_COST, knobs={"noise.scale": [NAN, 0.1]})
-    text = terminal.first_lines(judged)
+    text = terminal.first_lines(judged, answers(judged))
     assert "cost unclear" in text
     commands = {command.command for command in the(judged).settle}
     lines = [line for line in text.splitlines() if line.strip() not in commands]
@@ -452,7 +452,8 @@ def test_a_terminal_shows_answers_and_verdicts_within_its_width(monkeypatch):
     assert text.index("configuration") < 25 * 80
     assert len(text.split("configuration")[0].splitlines()) <= 25
     assert "A leak is an AUC" not in text
-    assert "A leak is an AUC" in terminal.first_lines(judged, verbose=True).replace("\n", " ")
+    verbose = terminal.first_lines(judged, answers(judged), verbose=True)
+    assert "A leak is an AUC" in verbose.replace("\n", " ")
 
 
 def test_a_table_for_a_terminal_drops_columns_and_cuts_cells(monkeypatch):

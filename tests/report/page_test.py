@@ -44,7 +44,8 @@ def rendered(folder, judged):
     header = judged.sweep.header | HEADER | {"trials": len(judged.trials)}
     sweep = judged.sweep._replace(header=header, workdir=folder)
     header["data"] |= {"rows": 1000, "classes": 2, "validation": 9, "test": 9}
-    return page.rendered(judged._replace(sweep=sweep))
+    judged = judged._replace(sweep=sweep)
+    return page.rendered(judged, answers(judged))
 
 
 class Elements(html.parser.HTMLParser):

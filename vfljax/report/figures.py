@@ -100,6 +100,8 @@ def svg(figure: Figure, title: str) -> str:
     # clip paths and markers have identifiers made from the salt, which differ between the figures of a page
     with style(), mpl.rc_context({"svg.hashsalt": f"vfljax {title}"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        # what is laid out stays so: Matplotlib would do it again for a PNG, which takes longer than to draw it
+        figure.set_layout_engine(None)
     root = ElementTree.fromstring(buffer.getvalue())
     *_, width, _ = map(float, root.attrib["viewBox"].split())
     for name in ("width", "height"):

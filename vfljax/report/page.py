@@ -11,6 +11,7 @@ import html
 import json
 import pathlib
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -30,7 +31,7 @@ from vfljax.report import (
     verdict_tables,
 )
 from vfljax.report.figures import Drawing
-from vfljax.report.first_screen import answers
+from vfljax.report.first_screen import Screen, answers
 from vfljax.report.judged_sweep import Judged
 from vfljax.report.sweep_answers import judge_stored
 from vfljax.report.templates import TEMPLATES, paragraphs, templates
@@ -115,13 +116,21 @@ def _read(workdir: pathlib.Path, extend: tables.Extend | None) -> tuple[Judged, 
     return judge_stored(sweep, experiment), extra
 
 
-def rendered(judged: Judged, extra: tables.Extra = tables.NO_EXTRA) -> str:
-    """Returns the page as HTML, and writes its figures as PNG into the sweep's folder."""
+def rendered(
+    judged: Judged, screens: Sequence[Screen], extra: tables.Extra = tables.NO_EXTRA
+) -> str:
+    """Returns the page as HTML, and writes its figures as PNG into the sweep's folder.
+
+    Args:
+      judged: the sweep.
+      screens: its ``answers``.
+      extra: sections and a figure that are added to the report's own.
+    """
     (judged.sweep.workdir / "figures").mkdir(exist_ok=True)
-    return templates().get_template("page.html").render(_context(judged, extra))
+    return templates().get_template("page.html").render(_context(judged, screens, extra))
 
 
-def _context(judged: Judged, extra: tables.Extra) -> dict[str, Any]:
+def _context(judged: Judged, screens: Sequence[Screen], extra: tables.Extra) -> dict[str, Any]:
     """Returns the values that the template of the page needs."""
     folder = judged.sweep.workdir / "figures"
     drawn = {
@@ -136,7 +145,7 @@ def _context(judged: Judged, extra: tables.Extra) -> dict[str, Any]:
         "policy": POLICY,
         "style": (TEMPLATES / "page.css").read_text(encoding="utf-8"),
         "script": (TEMPLATES / "page.js").read_text(encoding="utf-8"),
-        "answers": answers(judged),
+        "answers": screens,
         "warnings": guarantees.warnings(judged),
         "notes": notes[:FEW],
         "more_notes": notes[FEW:],
@@ -281,10 +290,11 @@ def present(
       The answers, verdicts, added tables and warnings for a terminal, and where the report is.
     """
     judged, extra = _read(workdir, extend)
-    beside.write(judged, {of.title: of.answer for of in answers(judged)})
+    screens = answers(judged)
+    beside.write(judged, {of.title: of.answer for of in screens})
     path = workdir / "report.html"
-    store.write_text(path, rendered(judged, extra))
-    parts = [first_lines(judged, verbose)]
+    store.write_text(path, rendered(judged, screens, extra))
+    parts = [first_lines(judged, screens, verbose)]
     for section in extra.sections:
         parts.append(f"{fitted(section.frame)}\n{section.caption}")
     parts += guarantees.warnings(judged)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import pandas as pd
 
 from vfljax.report import verdict_tables
-from vfljax.report.first_screen import answers
+from vfljax.report.first_screen import Screen
 from vfljax.report.judged_sweep import Judged
 
 LEAST = 8  # columns that a cut cell keeps at least
@@ -18,15 +18,16 @@ OPTIONAL = ("remark", "strongest attack", "change", "gain kept", "accuracy", "AU
 """Columns of the verdicts that are left out, in this order, until the others fit."""
 
 
-def first_lines(judged: Judged, verbose: bool = False) -> str:
+def first_lines(judged: Judged, screens: Iterable[Screen], verbose: bool = False) -> str:
     """Returns the answer on each panel, and the verdict on each method.
 
     Args:
       judged: the sweep.
+      screens: its ``answers``.
       verbose: whether what the answers rest on is added.
     """
     parts, verdicts = [], verdict_tables.methods(judged)
-    for of in answers(judged):
+    for of in screens:
         lines = [filled(f"{of.title}: {of.answer}" if of.title else of.answer)]
         lines += [filled(text, f"  {name:7}", " " * 9) for name, text in of.rows]
         lines += [f"         {each.command}" for each in of.settle]
