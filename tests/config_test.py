@@ -166,6 +166,13 @@ def test_a_flag_is_read_as_the_type_of_its_field(field, text, value, tmp_path):
     assert type(made) is type(value)
 
 
+def test_a_file_that_is_no_config_is_refused(tmp_path):
+    (tmp_path / "mine.py").write_text("row = 1\n")
+    for source in (f"{tmp_path}/mine.py", f"{tmp_path}/mine.py:small"):
+        with refused("mine.py has no function get_config(): give the file of a config"):
+            from_file(source)
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=5),
     lambda inner: (

@@ -306,14 +306,16 @@ def raised(error: BaseException, path: str | os.PathLike[str]) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Returns the known name that was probably meant, as a list of at most one. This is an equal name up to
-    case, dashes, underscores and blanks, else a name that ``name`` abbreviates, else a similar name.
+    case, dashes, underscores and blanks, a plugin's row of that name, else a name that ``name`` abbreviates,
+    else a similar name.
 
-    >>> nearest("lr", ["epochs", "learning_rate"])
-    ['learning_rate']
+    >>> nearest("lr", ["epochs", "learning_rate"]), nearest("guess", ["norm", "mine:guess"])
+    (['learning_rate'], ['mine:guess'])
     """
     known = list(known)
     letters = {other: re.sub("[-_ ]", "", other.casefold()) for other in (name, *known)}
     same = [other for other in known if letters[other] == letters[name]]
+    same += [other for other in known if other.partition(":")[2] == name]
     # an abbreviation: each letter follows the previous letter, or begins a later word
     pattern = "(?:[a-z]*_)?".join(map(re.escape, name))
     longer = [other for other in known if len(name) > 1 and re.match(pattern, other, re.IGNORECASE)]

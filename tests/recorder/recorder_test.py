@@ -369,7 +369,7 @@ def test_what_is_no_message_is_refused_and_nothing_is_lost(calls, line, folder):
         ([sends(rows=[f"{i}" for i in range(N)])], {"labels": LABELS}, "ids that are texts"),
         ([sends(), sends(rows=["a"] * N)], {}, "ids of rows are numbers and texts"),
         ([sends()], {"labels": LABELS, "row_ids": np.zeros(N, int)}, "row_ids has an id twice"),
-        ([sends()], {"labels": LABELS.astype(str)}, "labels holds <U"),
+        ([sends()], {"labels": LABELS.astype(str)}, r"labels holds <U\d+: give numbers, such as np\.unique"),
         ([sends()], {"labels": LABELS + 0.5}, "hold 0.5 in row 0.*or task="),
         ([sends()], {"labels": 2 * LABELS - 1}, "hold -1 in row 0"),
         ([sends()], {"labels": LABELS, "task": "amounts"}, "task='amounts' is unknown: choose cl"),

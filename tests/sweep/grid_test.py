@@ -1,5 +1,6 @@
 """From a config to the table of trials: no data is read, and nothing computed."""
 
+import msgspec
 import pandas as pd
 import pytest
 
@@ -91,6 +92,10 @@ def test_an_extended_sweep_keeps_its_trials_and_numbers_the_new_ones_on():
     assert (whole.groupby("configuration").size() == 2 * 3).all()
     with refused("has 30 trials that this config leaves out", "choose another --workdir"):
         grid.added([*stages, stages[0]])
+    wire = {"data": msgspec.structs.replace(stages[0][0].data, name="wire")}
+    fewer = msgspec.structs.replace(stages[0][0], **wire), stages[0][1]
+    with refused("name all recordings that it has, in --wire and --after"):
+        grid.added([*stages, fewer])
 
 
 # what config_misuses_test refuses by the public function is not listed again

@@ -107,9 +107,14 @@ def returned(source: str) -> dict[str, Any]:
         module = types.ModuleType("config")
         module.__file__ = path
         loader.exec_module(module)
-        values = module.get_config(variant) if variant else module.get_config()
+        if hasattr(module, "get_config"):
+            values = module.get_config(variant) if variant else module.get_config()
+        else:
+            values = None
     except (Exception, SystemExit) as error:  # a config file is a program: it may raise anything
         raise UserError(f"config: {raised(error, path)}") from error
+    if not hasattr(module, "get_config"):
+        raise UserError(f"{path} has no function get_config(): give the file of a config.")
     if not isinstance(values, (Mapping, ConfigDict)):
         raise UserError(
             f"{path}: get_config() returned {type(values).__name__}: let it return ordered({{...}})."

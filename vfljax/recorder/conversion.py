@@ -87,7 +87,8 @@ def of_rows(name: str, values: Any, rows: int, axes: int, which: str = "rows") -
         with contextlib.suppress(TypeError, ValueError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
-        raise UserError(f"{name} holds {array.dtype}", remedy="give numbers")
+        classes = ", such as np.unique(labels, return_inverse=True)[1]" if name == "labels" else ""
+        raise UserError(f"{name} holds {array.dtype}", remedy=f"give numbers{classes}")
     if axes == 2 and array.ndim != 2:
         array = array.reshape(len(array), -1) if array.ndim else array
     if array.ndim != axes or len(array) != rows:

@@ -394,9 +394,12 @@ def added(stages: Sequence[tuple[Config, pd.DataFrame]]) -> list[pd.DataFrame]:
         out.append(new.assign(trial=len(seen) + np.arange(len(new))).reset_index(drop=True))
         seen |= places[-1]
     if left_out := len(seen - places[-1]):
+        add = "add to config.grid, seeds or federations"
+        if stages[-1][0].data.name == "wire":
+            add = "name all recordings that it has, in --wire and --after"
         raise UserError(
-            f"the stored sweep has {left_out} trials that this config leaves out: add to config.grid, seeds or "
-            "federations, or choose another --workdir. Nothing was changed."
+            f"the stored sweep has {left_out} trials that this config leaves out: {add}, or choose another "
+            "--workdir. Nothing was changed."
         )
     return out
 
