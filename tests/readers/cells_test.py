@@ -24,12 +24,21 @@ def nearest_mean(view, known, num_classes):
     return -np.linalg.norm(z[:, None] - means, axis=-1)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def judged():
+    """The stored sweep is judged once for all tests: none of them changes it."""
+    found = judge_sweep(FIXTURE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "judge_sweep", {FIXTURE: found}.__getitem__)
+        yield found
+
+
 @pytest.fixture(scope="module")
 def table():
     return cells.cells(FIXTURE, {"nearest_mean": nearest_mean}, say=silent)
 
 
-def test_the_leak_is_that_of_rows_whose_labels_are_not_known(table):
+def test_the_leak_is_that_of_rows_whose_labels_are_not_known(table, judged):
     sweep = store.load(FIXTURE)
     splits, leaks = sweep.splits(), {}
     for row in sweep.results.to_pylist():
@@ -45,9 +54,7 @@ def test_the_leak_is_that_of_rows_whose_labels_are_not_known(table):
         # of a run the federation that leaks most counts
         place = row["configuration"], row["seed"]
         leaks[place] = max(leaks.get(place, 0), leak)
-    label = {
-        c: of["label"].iloc[0] for c, of in judge_sweep(FIXTURE).verdicts.groupby("configuration")
-    }
+    label = {c: of["label"].iloc[0] for c, of in judged.verdicts.groupby("configuration")}
     split = table[table["panel"] == "with model splitting"].set_index("label")
     assert len(split) == len({c for c, _ in leaks})
     for number in {c for c, _ in leaks}:
@@ -55,8 +62,8 @@ def test_the_leak_is_that_of_rows_whose_labels_are_not_known(table):
         assert split.loc[label[number], "leak"] == pytest.approx(mean, abs=1e-6)
 
 
-def test_the_gain_is_over_the_strongest_attack_or_learner_of_each_run(table):
-    leading = judge_sweep(FIXTURE).leading.set_index("label")
+def test_the_gain_is_over_the_strongest_attack_or_learner_of_each_run(table, judged):
+    leading = judged.leading.set_index("label")
     for row in table.to_dict("records"):
         (stored,) = leading.loc[leading["panel"].map(cells.PANELS) == row["panel"], "leak"].loc[
             [row["label"]]
