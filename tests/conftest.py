@@ -80,14 +80,18 @@ ROOT = pathlib.Path(__file__).parents[1]
 DEAREST = (
     "sweep/batch_layout_test.py",
     *("attacks_contract_test.py", "defenses_contract_test.py", "sweep/train_test.py"),
-    *("auditing/trees_test.py", "models/implicit_gemm_test.py", "readers/cells_test.py"),
-    *("auditing/audit_test.py", "streaming_test.py", "attacks/completion_test.py"),
-    *("reproduction/running_test.py", "auditing/wires_test.py", "scheduling/work_test.py"),
-    *("attack_runs/run_test.py", "stored_sweep_test.py", "defenses/cae_test.py"),
-    *("plugins/use_test.py", "federation/training_test.py", "defenses/combinations_test.py"),
-    *("attacks/batch_inversion_test.py", "attack_runs/colluders_test.py", "api/verify_test.py"),
-    *("federation/protocol_test.py", "defenses/marvell_test.py", "api/forms_test.py"),
-    *("api/commands_test.py", "defenses/gafm_test.py", "report/canaries_test.py"),
+    *("auditing/trees_test.py", "auditing/wires_test.py", "attack_runs/run_test.py"),
+    *("attacks/numbers_test.py", "stored_sweep_test.py", "auditing/audit_test.py"),
+    *("attack_runs/stored_diagnostics_test.py", "sweep/numbers_test.py", "streaming_test.py"),
+    *("federation/training_test.py", "report/first_screen_test.py", "scheduling/work_test.py"),
+    *("defenses/cae_test.py", "reproduction/running_test.py", "readers/cells_test.py"),
+    *("attacks/posterior_test.py", "report/sweep_answers_test.py", "attacks/completion_test.py"),
+    *("attacks/batch_inversion_test.py", "defenses/combinations_test.py", "plugins/use_test.py"),
+    *("federation/protocol_test.py", "deciding_simulation_test.py", "attacks/two_stage_test.py"),
+    *("models/implicit_gemm_test.py", "api/forms_test.py", "report/page_test.py"),
+    *("attacks/spreading_test.py", "sweep/alone_test.py", "federation/trees_test.py"),
+    *("defenses/marvell_test.py", "defenses/gafm_test.py", "attack_runs/colluders_test.py"),
+    *("api/verify_test.py", "api/commands_test.py", "report/canaries_test.py"),
 )
 
 
