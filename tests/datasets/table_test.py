@@ -309,10 +309,12 @@ def test_a_category_of_the_test_file_alone_is_none_of_the_columns():
 
 def test_quantiles_of_the_training_file_make_classes_of_a_label_of_numbers():
     y = [3.0, 1.0, 2.5, 2.5, 9.0, np.nan]
-    frame, test = made(a=range(6)).assign(y=y), pd.DataFrame({"a": [1, 2], "y": [2.5, 400]})
+    frame = made(a=range(6)).assign(y=y)
+    test = pd.DataFrame({"a": range(4), "y": [2.5, 400, 500, 600]})
     data = from_frame(frame, label="y", bins=2, test=test, drop_unlabeled=True)
-    assert data.classes == ("at most 2.5", "above 2.5")  # the median of five rows, of no test row
-    assert data.labels.tolist() == [1, 0, 0, 0, 1, 0, 1]
+    # the median of five rows; that of all nine is 3
+    assert data.classes == ("at most 2.5", "above 2.5")
+    assert data.labels.tolist() == [1, 0, 0, 0, 1, 0, 1, 1, 1]
     by_name = {source.name: source for source in data.sources}
     assert "2.5" in by_name["y"].note
     assert any("2.5" in note for note in data.notes)
