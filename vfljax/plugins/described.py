@@ -17,7 +17,7 @@ from vfljax.errors import UserError, not_in_use
 from vfljax.plugins.use import all_rows
 from vfljax.types import HostArray, Origin
 
-RECORDED = "a recording"
+OF_RECORDING = "a recording"
 """The plugin of defenses of which there are recordings alone. They need no code, and no module has the name."""
 NO_CLASSES: HostArray = np.empty(0, np.float32)
 """The prior where no defense is described."""
@@ -39,7 +39,7 @@ def recorded(
         known_by,
         not_for_numbers="",
         remarks=remarks,
-        origin=Origin(RECORDED, "", ""),
+        origin=Origin(OF_RECORDING, "", ""),
         parameters=_parameters(dict.fromkeys(knobs), {}),
     )
 
@@ -62,7 +62,7 @@ def _parameters(
 
 def is_recorded(row: DefenseRow) -> bool:
     """Returns whether there are recordings alone of a defense, so that nothing can be trained under it."""
-    return row.origin is not None and row.origin.plugin == RECORDED
+    return row.origin is not None and row.origin.plugin == OF_RECORDING
 
 
 def described(
@@ -137,7 +137,7 @@ def stand_in(descriptions: Mapping[str, Mapping[str, Any]]) -> None:
     """
     rows = all_rows()
     for name, about in descriptions.items():
-        of_recording = about["plugin"] == RECORDED
+        of_recording = about["plugin"] == OF_RECORDING
         if name in rows and rows[name].factory is not None and not of_recording:
             continue
         origin = Origin(about["plugin"], about["version"], about["sha256"])
@@ -176,7 +176,7 @@ def check_in_use(header: Mapping[str, Any], workdir: pathlib.Path) -> None:
     absent: dict[str, None] = {}
     for name, about in stored.items():
         in_use = name in rows and rows[name].factory is not None
-        if about["plugin"] != RECORDED and not in_use:
+        if about["plugin"] != OF_RECORDING and not in_use:
             absent[about["plugin"]] = None
     if absent:
         what = f"{workdir} was made with {' and '.join(absent)}, which {'are' if len(absent) > 1 else 'is'}"

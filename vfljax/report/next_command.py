@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from vfljax import store
 from vfljax.errors import short_path
-from vfljax.plugins.described import RECORDED
+from vfljax.plugins.described import OF_RECORDING
 from vfljax.report.decision import CANDIDATES, EARLY, LOOKS, Answer, Decided, Reason
 from vfljax.report.fresh import MOST, SEEDS, first_seed, seeds_for
 from vfljax.report.judged_sweep import STAGE2, Judged
@@ -293,7 +293,7 @@ def _command(judged: Judged) -> str:
     if given.startswith("vfljax."):  # a call from Python, in which plugins are no flags
         return given
     named = [of for name, value in _pairs(given) if name == "plugin" for of in value.split(",")]
-    needed = {row["plugin"] for row in judged.sweep.plugins.values()} - {RECORDED}
+    needed = {row["plugin"] for row in judged.sweep.plugins.values()} - {OF_RECORDING}
     later = sorted(needed - {pathlib.PurePath(of).stem for of in named})
     return (
         shlex.join([*shlex.split(given), *(f"--plugin={of}" for of in later)]) if later else given
