@@ -10,7 +10,7 @@ from tests.report.made import BARE, COMMAND, FACTS, NAN, PROTECTS, made
 from vfljax import store
 from vfljax.api.commands import COMMANDS
 from vfljax.config import Goal
-from vfljax.plugins.described import RECORDED
+from vfljax.plugins.described import OF_RECORDING
 from vfljax.report import first_screen, looks, next_command, terminal, verdict_tables
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.first_screen import answers
@@ -288,7 +288,7 @@ def test_commands_are_spelled_as_the_user_spelled_his():
 
 def test_commands_name_the_plugins_of_attacks_that_were_run_later():
     """Without them nothing of the sweep is trained or attacked."""
-    rows = {f"{name}:row": {"plugin": name} for name in ("mine", "theirs", RECORDED)}
+    rows = {f"{name}:row": {"plugin": name} for name in ("mine", "theirs", OF_RECORDING)}
     for command, again in (
         ("vfljax sweep --config=x.py --plugin=a/mine.py", "vfljax sweep --workdir=runs/x"),
         ("vfljax audit --data=t.csv --plugin=a/mine.py", "vfljax audit --data=t.csv"),
