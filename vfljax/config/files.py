@@ -107,13 +107,13 @@ def returned(source: str) -> dict[str, Any]:
         module = types.ModuleType("config")
         module.__file__ = path
         loader.exec_module(module)
-        if hasattr(module, "get_config"):
-            values = module.get_config(variant) if variant else module.get_config()
-        else:
-            values = None
+        get_config = getattr(module, "get_config", None)
+        values = None
+        if get_config is not None:
+            values = get_config(variant) if variant else get_config()
     except (Exception, SystemExit) as error:  # a config file is a program: it may raise anything
         raise UserError(f"config: {raised(error, path)}") from error
-    if not hasattr(module, "get_config"):
+    if get_config is None:
         raise UserError(f"{path} has no function get_config(): give the file of a config.")
     if not isinstance(values, (Mapping, ConfigDict)):
         raise UserError(

@@ -347,10 +347,12 @@ def decide(of: Evidence) -> Decided:
     if bare["verdict"] == Verdict.NO_BASELINE:
         return out._replace(reason=Reason.NO_BASELINE)
     if not points:
+        if of.unfinished:
+            return out._replace(reason=Reason.UNFINISHED)
+        if of.unreached:
+            return out._replace(reason=Reason.FAILED)
         tried = any(v["defenses"] for v in of.points)
-        lost = Reason.NO_DEFENSE_LEFT if tried else Reason.NO_DEFENSE
-        lost = Reason.FAILED if of.unreached else lost
-        return out._replace(reason=Reason.UNFINISHED if of.unfinished else lost)
+        return out._replace(reason=Reason.NO_DEFENSE_LEFT if tried else Reason.NO_DEFENSE)
 
     rejected = {v["configuration"] for v in of.points if v["defenses"] and denied(v, goal)}
     by_fresh = {*denied_again} - rejected - contradicted
