@@ -8,7 +8,8 @@ import pytest
 
 from tests.sweeps import TINY, attack, comparable, plan_of, variant_on
 from vfljax import store
-from vfljax.attack_runs import local_only, planning
+from vfljax.attack_runs import local_only, planning, run
+from vfljax.attacks import learners
 from vfljax.attacks.learners import LEARNERS
 from vfljax.report import not_run
 from vfljax.report.frames import read_frames
@@ -24,7 +25,8 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():
     )
     units = planning._local_only([], plan, [mean, direct])
     assert units == [
-        {"attackers": [0], "points": [[20, 1], [40, 1]], "seeds": [seed]} for seed in (0, 1)
+        {"attackers": [0], "points": [[20, 1], [40, 1]], "seeds": [seed], "rule": learners.RULE}
+        for seed in (0, 1)
     ]
     # who knows nothing has nothing to learn from, and what is there is not made again
     assert planning._local_only([], plan, [direct]) == []
@@ -40,8 +42,8 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():
 def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on(tiny_sweep):
     sweep = store.load(tiny_sweep)
     rows = sweep.local_only.to_pylist()
-    learners = {(row["seed"], store.learner_of(row)) for row in rows}
-    assert {*itertools.product((0, 1), LEARNERS)} < learners  # and attacks on an untrained bottom
+    found = {(row["seed"], store.learner_of(row)) for row in rows}
+    assert {*itertools.product((0, 1), LEARNERS)} < found  # and attacks on an untrained bottom
     rows = {row["seed"]: row for row in rows if store.learner_of(row) == "logistic"}
     for seed, row in rows.items():
         assert (row["label"], row["attackers"], row["known"]) == ("logistic", "[0]", 20)
@@ -80,3 +82,31 @@ def test_he_is_computed_once_and_a_sweep_is_unfinished_without_him(workdir, monk
     assert "the local-only baseline is not finished" in store.load(workdir).unfinished
     said = not_run.not_attacked(judge_sweep(workdir))
     assert any("with 30 known labels" in line for line in said)
+
+
+def test_learners_of_another_rule_are_fitted_anew_and_never_mixed_with_those_before(
+    workdir, monkeypatch
+):
+    def learned():
+        table = store.load(workdir).local_only  # attacks on untrained bottoms stand there too
+        return [row for row in comparable(table) if row["variant"] == store.LOCAL_ONLY_VARIANT]
+
+    attack(workdir, {"mean": {"known": (20, 30)}})
+    before, learn, later = learned(), local_only.learn_draws, learners.RULE + 1
+    assert {row["rule"] for row in before} == {learners.RULE}
+    monkeypatch.setattr(learners, "RULE", later)
+    monkeypatch.setattr(local_only, "learn_draws", lambda *of: 1 - learn(*of))
+    attack(workdir, {"median": {"known": 20}})
+    rows = learned()
+    # the command asked for an attack with 20 labels; no learner with 30 is made, and what there is counts
+    assert {row["known"]: row["rule"] for row in rows} == {20: later, 30: learners.RULE - 1}
+    for known, kept in ((20, False), (30, True)):
+        of, earlier = ([r["leak"] for r in some if r["known"] == known] for some in (rows, before))
+        assert (of == earlier) == kept
+        assert len(of) == len(earlier)
+    assert not store.load(workdir).unfinished
+    header = store.read_header(workdir)
+    units = [unit for unit in store.units_of(header) if unit.kind == "local_only"]
+    assert {unit.of["rule"] for unit in units} == {later}
+    monkeypatch.setattr(learners, "RULE", later - 1)
+    assert not any(run.can_run(unit, header) for unit in units)

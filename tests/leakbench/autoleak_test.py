@@ -5,8 +5,10 @@ import pytest
 from analysis.leakbench.autoleak import autoleak
 from tests.sweeps import train
 from vfljax.attack_runs import view
+from vfljax.attacks import learners
 from vfljax.attacks.core import FEW_DRAWS
 from vfljax.config import from_file
+from vfljax.errors import UserError
 from vfljax.sweep import sharding
 
 VERSION = "3.0"
@@ -40,6 +42,12 @@ def test_layout_and_compiler_are_those_of_the_version():
     names = ("quick", "pays", "few_rows", "moment", "few_scored")
     levels = {name: getattr(sharding, name.upper()) for name in names}
     assert {"places": view.PLACES, "draws": FEW_DRAWS, **levels} == LAYOUT
+
+
+def test_learners_of_another_rule_need_a_new_version(monkeypatch):
+    monkeypatch.setattr(learners, "RULE", learners.RULE + 1)
+    with pytest.raises(UserError, match="frozen with other rules of learners"):
+        autoleak().require_current()
 
 
 @pytest.mark.slow

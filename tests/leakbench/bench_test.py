@@ -16,11 +16,17 @@ from analysis.leakbench.breaking import array_name
 from analysis.leakbench.entry_files import Entry
 from tests.sweeps import tiny
 from vfljax import attacks, defenses, store
+from vfljax.attacks import learners
 from vfljax.datasets.wire import read_wire
 from vfljax.errors import UserError, packaged
 
 pytestmark = pytest.mark.slow
-SUITE = Suite("0.1", {"direct": {}, "similarity": {"known": 40}}, {"direct": 1, "similarity": 1})
+SUITE = Suite(
+    "0.1",
+    {"direct": {}, "similarity": {"known": 40}},
+    {"direct": 1, "similarity": 1},
+    learners.RULE,
+)
 CONFIG = tiny(
     data={"name": "digits", "train": 640, "validation": 300, "test": 300, "scaling": "range"},
     seeds=3,

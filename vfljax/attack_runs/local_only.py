@@ -4,9 +4,9 @@ It is what the passive party reaches without the federation, hence a candidate f
 any other, scored on the same seeds and rows. It depends on the seed, the attackers, the number of known
 labels and the learner, but on no trial. Its rows, of the variant ``LABEL``, therefore name no trial.
 
-Learners have no rule number. A sweep keeps the rows that it has stored, and a later version fits only the
-seeds, attackers and numbers of known labels that are missing. So after a change that moves a learner's figures,
-a sweep that was continued may hold rows of both; what is compared to the last digit needs a sweep of its own.
+All learners have one rule (``learners.RULE``), as each attack has its own. A sweep keeps the rows that it has
+stored, and a later version of another rule makes those anew that the attacks of the command need. Where there
+are rows of several rules, those of the latest count (``store.load``).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from vfljax.attacks.learners import OwnColumns, learn_draws, learners_of, table_
 from vfljax.datasets.numbers import numbers_of, width_of
 from vfljax.federation.training import Table, labels_of, rows_of
 from vfljax.store import LOCAL_ONLY_VARIANT as LABEL
+from vfljax.store.units import rule_of_learners
 from vfljax.sweep.plan import Plan
 from vfljax.types import AttackIdentity, HostArray, Scores
 
@@ -59,7 +60,14 @@ def run(unit: store.Unit, stored: Stored) -> None:
             # the rows of the learner that has the variant's own name need no option
             options = () if learner == LABEL else (("learner", learner),)
             named = ("learner",) * len(options)
-            identity = AttackIdentity(LABEL, options, named, attackers=attackers, known=known)
+            identity = AttackIdentity(
+                LABEL,
+                options,
+                named,
+                attackers=attackers,
+                rule=rule_of_learners(unit.of),
+                known=known,
+            )
             head = {"variant": LABEL, "seed": seed, "what": LABEL, "draws": float(draws)}
             row = store.identity_columns(identity) | head
             found.setdefault(draws, []).append((row, AttackOutput(parts, *on_host)))

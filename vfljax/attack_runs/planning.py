@@ -14,7 +14,9 @@ import numpy as np
 
 from vfljax import machine
 from vfljax.attack_runs.jobs import draws_of, entry_of
+from vfljax.attacks import learners
 from vfljax.errors import UserError
+from vfljax.store.units import rule_of_learners
 from vfljax.sweep.plan import Plan
 from vfljax.sweep.variants import AttackVariant
 
@@ -31,6 +33,8 @@ def extended(
 ) -> dict[str, Any]:
     """Returns the header of a sweep with attacks added.
 
+    Units of another rule of the learners stay, marked as outdated: their rows are kept, and no more are made.
+
     Args:
       variants: the attacks to run; those that the header has already stay as they are.
       settling: whether they are skipped on runs of which a cheaper attack has read nearly all labels.
@@ -39,7 +43,9 @@ def extended(
       UserError: if a variant is there with other options or knobs.
     """
     entries = _entries(header["attacks"], variants, settling)
-    baseline = [*header["local_only"], *_local_only(header["local_only"], plan, variants)]
+    current = [of for of in header["local_only"] if rule_of_learners(of) == learners.RULE]
+    kept = [{**of, "outdated": of not in current} for of in header["local_only"]]
+    baseline = [*kept, *_local_only(current, plan, variants)]
     number = sum(about["status"] == "ok" for about in entries.values())
     blocks = [*header["blocks"], *_blocks(header, number)]
     return {**header, "blocks": blocks, "attacks": entries, "local_only": baseline}
@@ -92,6 +98,10 @@ def _local_only(
 ) -> list[dict[str, Any]]:
     """Returns the units of the local-only baseline that the attacks need and that are not stored, for all
     their attackers and numbers of known labels. There are none for a recording without the attackers' columns.
+
+    Args:
+      stored: the units of the present rule of the learners.
+      variants: the attacks.
     """
     if plan.dataset.recording is not None and "columns" in plan.dataset.recording.missing:
         return []
@@ -113,7 +123,12 @@ def _local_only(
         if missing:
             seeds.setdefault((group, missing), []).append(seed)
     return [
-        {"attackers": list(group), "points": list(map(list, missing)), "seeds": part.tolist()}
+        {
+            "attackers": list(group),
+            "points": list(map(list, missing)),
+            "seeds": part.tolist(),
+            "rule": learners.RULE,
+        }
         for (group, missing), of in seeds.items()
         for part in np.array_split(of, min(len(of), SEEDS))
     ]

@@ -28,10 +28,11 @@ from vfljax.attack_runs.jobs import (
     key_of,
 )
 from vfljax.attack_runs.scoring import Scorer
+from vfljax.attacks import learners
 from vfljax.config import Config
 from vfljax.datasets.splits import label_groups
 from vfljax.store.units import ATTACK as ATTACKS
-from vfljax.store.units import LOCAL_ONLY
+from vfljax.store.units import LOCAL_ONLY, rule_of_learners
 from vfljax.sweep import batch_layout, profile, programs, shard_trainer
 from vfljax.sweep.grid import defense_values
 from vfljax.sweep.known import split_arrays
@@ -65,7 +66,10 @@ def opened_sweep(begun: Begun) -> Stored:
 
 
 def can_run(unit: store.Unit, header: Mapping[str, Any]) -> bool:
-    """Returns whether this process has the code of a unit: an attack of the rule that the header names."""
+    """Returns whether this process has the code of a unit: an attack, or learners, of the rule that the header
+    names."""
+    if unit.kind == LOCAL_ONLY:
+        return rule_of_learners(unit.of) == learners.RULE
     if unit.kind != ATTACKS:
         return True
     entry = header["attacks"][unit.of]

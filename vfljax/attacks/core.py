@@ -227,7 +227,7 @@ class AttackRow:
     rule: int = 1
     """The number of the attack's rule, stored with its rows. A change of the code or of a default that moves
     its figures takes the next number, so that rows of different rules are never mixed or averaged. Learners of
-    the local-only baseline have no rule (``attack_runs.local_only``)."""
+    the local-only baseline have one rule (``learners.RULE``)."""
 
     origin: Origin | None = None
     """The plugin that the row is from (``vfljax.plugins`` sets it); None for a row of this library."""

@@ -255,6 +255,9 @@ def kernel_and_discriminants(own: OwnColumns) -> HostArray:
     return _of_classes(ranked, present, own.classes)
 
 
+RULE = 1
+"""The number of the learners' rule. A change that moves the figures of any learner, or adds one, takes the next
+number, as with ``core.AttackRow.rule``: a sweep that is continued fits all of them again."""
 LEARNERS: Mapping[str, Learner] = {
     "logistic": Learner(logistic),
     "logistic C=.1": Learner(functools.partial(logistic, c=0.1)),

@@ -198,6 +198,18 @@ def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.
     return pa.concat_tables([local_only, pa.Table.from_pylist(added)], promote_options="permissive")
 
 
+def _of_latest_rules(local_only: pa.Table) -> pa.Table:
+    """Returns the rows of the local-only baseline without those that a later rule of the learners made anew,
+    for the same attackers, seed, and known labels."""
+    rows = local_only.to_pylist()
+    latest: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        key = local_only_key(row)
+        latest[key] = max(row["rule"], latest.get(key, 0))
+    counts = [row["rule"] == latest[local_only_key(row)] for row in rows]
+    return local_only.filter(pa.array(counts, pa.bool_()))
+
+
 def _unfinished(header: Mapping[str, Any], missing: Sequence[Unit]) -> Iterator[str]:
     """Yields lines on shards that are not trained, and on attacks and baselines that were not run."""
     count = collections.Counter(unit.kind for unit in missing)
@@ -239,7 +251,7 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
             columns = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
             tables[key] = arrow_table([row | new for row, new in zip(rows, columns, strict=True)])
     baseline = [unit.name for unit in there if unit.kind == units.LOCAL_ONLY]
-    local_only = units.read_rows(path, baseline)
+    local_only = _of_latest_rules(units.read_rows(path, baseline))
     ids = set(results["trial"].to_pylist() if results.num_rows else ())
     return StoredSweep(
         workdir=path,

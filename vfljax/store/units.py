@@ -60,6 +60,12 @@ def attack_unit(variant: str, block: int) -> str:
     return f"{ATTACK}/{variant}/{block:03d}"
 
 
+def rule_of_learners(entry: Mapping[str, Any]) -> int:
+    """Returns the rule of the learners of an entry of the local-only baseline. The first headers of schema 8
+    have none, which is the first rule."""
+    return entry.get("rule", 1)
+
+
 def units_of(header: Mapping[str, Any], outdated: bool = False) -> list[Unit]:
     """Returns the units of a sweep, in the order in which one process makes them.
 
@@ -67,7 +73,8 @@ def units_of(header: Mapping[str, Any], outdated: bool = False) -> list[Unit]:
     of all cheaper attacks on the same block.
 
     Args:
-      outdated: whether units are listed too that an earlier rule of an attack made, or left unmade.
+      outdated: whether units are listed too that an earlier rule of an attack, or of the learners of the
+        local-only baseline, made or left unmade.
     """
     stage_of = {shard["name"]: shard["stage"] for shard in header["shards"]}
     units = [
@@ -78,6 +85,7 @@ def units_of(header: Mapping[str, Any], outdated: bool = False) -> list[Unit]:
     units += [
         Unit(f"{LOCAL_ONLY}/{number:03d}", LOCAL_ONLY, entry, LOCAL_ONLY)
         for number, entry in enumerate(header["local_only"])
+        if outdated or not entry.get("outdated")
     ]
     run = {
         key: about
