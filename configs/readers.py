@@ -56,6 +56,7 @@ ATTACKS = {
         "epoch": ("mean", 0),
     },
     "ranks": {"known": 40, "learner": LEARNERS, "blocks": ("all", "exchange")},
+    "spreading": {"known": 40, "blocks": ("all", "ranks")},
     "charge": {"known": 40},  # under PELoss
     "correlation": {"known": 40},  # under dCor
     "reader": {
