@@ -282,6 +282,10 @@ def test_commands_are_spelled_as_the_user_spelled_his():
     (of,) = the(made(BARE, PROTECTS, command=module)).settle
     assert of.command == "python -m launch.sweep --workdir=runs/x --confirm"
     assert "7 fresh seeds (14 trials, about 1 min)" in of.why
+    judged = made(BARE, PROTECTS, command=module)
+    lacks = judged._replace(sweep=judged.sweep._replace(unfinished=("an attack was not run",)))
+    (of,) = settle(lacks, "split", judged.decisions["split"])
+    assert "about 1 min), once the sweep is finished (seeds and attacks remain" in of.why
     (of,) = the(made(BARE, PROTECTS, command="vfljax.run_sweep")).settle
     assert of.command == 'vfljax.run_sweep(None, "runs/x", confirm=True)'
 

@@ -64,12 +64,16 @@ def settle(judged: Judged, panel: str, decided: Decided) -> tuple[Suggestion, ..
 
 def _on_fresh_seeds(judged: Judged, panel: str, what: str, seeds: int) -> Suggestion:
     """Returns the command that judges a point on so many fresh seeds; on those of another point, beside which
-    undefended was judged already, if there are any."""
+    undefended was judged already, if there are any. It makes first what the sweep lacks."""
     points = 2
     if judged.confirmed is not None:
         seeds, points = judged.confirmed.experiment.seeds, 1
-    what = f"This judges {what} on {count(seeds, 'fresh seed')}"
-    return Suggestion(what + _takes(judged, panel, points * seeds), on_sweep(judged, "confirm"))
+    what = f"This judges {what} on {count(seeds, 'fresh seed')}" + _takes(
+        judged, panel, points * seeds
+    )
+    if judged.sweep.unfinished:
+        what += f", once the sweep is finished ({remaining(judged)})"
+    return Suggestion(what, on_sweep(judged, "confirm"))
 
 
 def _goes_on(judged: Judged, panel: str, decided: Decided) -> Suggestion | None:
