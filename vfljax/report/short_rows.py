@@ -61,7 +61,9 @@ def costs_text(p: Panel) -> str:
         text += f"; {v['label']} {keeps(v, facts)}"
     d = p.decided
     if d.answer is Answer.NONE_PROTECTS and d.protects is not None:
-        text += f"; {d.protects['label']}, which protects, {keeps(d.protects, facts)}"
+        # limits need not show that it protects
+        leak = AT_LEAST * d.protects["at_least"] + figure(d.protects["leak"])
+        text += f"; {d.protects['label']} leaks {leak} and {keeps(d.protects, facts)}"
     if d.answer is Answer.SWITCH_ON and d.rival is not None:
         text += f"; {d.rival['label']} leaks {figure(d.rival['leak'])} and {keeps(d.rival, facts)}"
     return f"{text}."
@@ -172,5 +174,5 @@ def ruler(p: Panel) -> Ruler | None:
         marks.append(Mark(name, "defended", *of_row(v, "leak")))
         kept = v["share_kept"]
     if none and (other := p.decided.protects):
-        marks.append(Mark(f"{other['label']}, protects", "defended", *of_row(other, "leak")))
+        marks.append(Mark(other["label"], "defended", *of_row(other, "leak")))
     return Ruler(p.facts.chance, tuple(marks), kept)
