@@ -252,7 +252,7 @@ MOST_VALUES = 64  # of ``vfljax.defenses.rr_on_bins``
 
 def laplace_mean(r: Array, tau: Array, b: Array) -> tuple[Array, Array]:
     """log f(r) [N], and E[delta | r] [N], of ``r`` [N] = delta + Laplace noise of scale ``b`` [] with delta ~
-    N(0, ``tau``^2)."""
+    N(0, ``tau^2``)."""
     b = jnp.maximum(b, tau / 30)  # beyond, float32 loses the difference of both sides
     above = -r / b + log_ndtr(r / tau - tau / b)
     below = r / b + log_ndtr(-r / tau - tau / b)
@@ -262,7 +262,7 @@ def laplace_mean(r: Array, tau: Array, b: Array) -> tuple[Array, Array]:
 
 def bins_mean(mean: Array, low: Array, high: Array, t: Array, odds: Array) -> tuple[Array, Array]:
     """The log-likelihood [N] of rows' bins but for a constant, and E[theta | bin] [N], of theta ~ N(``mean``
-    [N], ``t``^2), whose bin ends at ``low`` and ``high`` [N] and is reported ``odds`` = e^epsilon - 1 times
+    [N], ``t^2``), whose bin ends at ``low`` and ``high`` [N] and is reported ``odds`` = e^epsilon - 1 times
     likelier than any other, and 1."""
     a, b = (low - mean) / t, (high - mean) / t
     within = jnp.where(a > 0, ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a))
