@@ -86,6 +86,7 @@ def get_config(variant="digits-swap"):
                 "similarity": {"known": 40, "epoch": (-1, 0)},
                 "joint": {"known": 40, "blocks": ("all", "best")},
                 "ranks": {"known": 40, "learner": ("kernel", "lda")},
+                "spreading": {"known": 40, "blocks": ("all", "ranks")},
                 "reader": {"known": 40, "learner": ("extra trees", "self-trained")},
                 **({} if name == "digits" else TWO_CLASSES),
                 **(SWAPPING if upload == "swap" else {}),
