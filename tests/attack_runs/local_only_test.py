@@ -24,10 +24,8 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():
         for name, points in (("mean", known), ("direct", [{}]), ("joint", known[:1]))
     )
     units = planning._local_only([], plan, [mean, direct])
-    assert units == [
-        {"attackers": [0], "points": [[20, 1], [40, 1]], "seeds": [seed], "rule": learners.RULE}
-        for seed in (0, 1)
-    ]
+    one = {"attackers": [0], "points": [[20, 1], [40, 1]], "rule": learners.RULE, "outdated": False}
+    assert units == [{**one, "seeds": [seed]} for seed in (0, 1)]
     # who knows nothing has nothing to learn from, and what is there is not made again
     assert planning._local_only([], plan, [direct]) == []
     assert planning._local_only(units[:1], plan, [mean]) == units[1:]

@@ -128,6 +128,7 @@ def _local_only(
             "points": list(map(list, missing)),
             "seeds": part.tolist(),
             "rule": learners.RULE,
+            "outdated": False,
         }
         for (group, missing), of in seeds.items()
         for part in np.array_split(of, min(len(of), SEEDS))
