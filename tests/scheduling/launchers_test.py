@@ -58,6 +58,19 @@ def _at_once(monkeypatch):
     monkeypatch.setattr(launchers, "POLL", 0.001)
 
 
+def test_a_copy_uses_the_plugins_before_it_makes_the_call(tmp_path, monkeypatch):
+    made = []
+    (tmp_path / "sweep").mkdir()
+    monkeypatch.setattr(store, "sweep_id", lambda folder: "a" * 8)
+    monkeypatch.setattr(launchers, "_set_up", lambda folder: None)
+    monkeypatch.setattr(launchers.plugins, "use", made.append)
+    copy = copy_in(tmp_path)._replace(
+        call=lambda: made.append("call") or (), plugins=("a.py", "b.module")
+    )
+    assert copy() == {}
+    assert made == ["a.py", "b.module", "call"]
+
+
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """``cluster(sbatch)``: a machine with srun and this sbatch, which leaves the script it was given."""
