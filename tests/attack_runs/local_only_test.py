@@ -99,12 +99,20 @@ def test_learners_of_another_rule_are_fitted_anew_and_never_mixed_with_those_bef
     # the command asked for an attack with 20 labels; no learner with 30 is made, and what there is counts
     assert {row["known"]: row["rule"] for row in rows} == {20: later, 30: learners.RULE - 1}
     for known, kept in ((20, False), (30, True)):
-        of, earlier = ([r["leak"] for r in some if r["known"] == known] for some in (rows, before))
-        assert (of == earlier) == kept
-        assert len(of) == len(earlier)
+        leaks, earlier = (
+            [row["leak"] for row in table if row["known"] == known] for table in (rows, before)
+        )
+        assert (leaks == earlier) == kept
+        assert len(leaks) == len(earlier)
     assert not store.load(workdir).unfinished
     header = store.read_header(workdir)
     units = [unit for unit in store.units_of(header) if unit.kind == "local_only"]
     assert {unit.of["rule"] for unit in units} == {later}
+    # where a seed is not made yet, that of the earlier rule does not take its place
+    shutil.rmtree(workdir / units[0].name)
+    rules = {(row["known"], row["rule"]) for row in learned()}
+    assert rules == {(20, later), (30, later - 1)}
+    seeds = {row["seed"] for row in learned() if row["known"] == 20}
+    assert seeds == {0, 1} - {*units[0].of["seeds"]}
     monkeypatch.setattr(learners, "RULE", later - 1)
     assert not any(run.can_run(unit, header) for unit in units)

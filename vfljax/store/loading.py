@@ -199,15 +199,16 @@ def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.
 
 
 def _of_latest_rules(local_only: pa.Table) -> pa.Table:
-    """Returns the rows of the local-only baseline without those that a later rule of the learners made anew,
-    for the same attackers, seed, and known labels."""
+    """Returns the rows of the local-only baseline without those of an earlier rule of the learners where a
+    later one has a row of the same attackers, known labels and draws. A seed that the later rule has not made
+    yet is left out too, so that no mean over seeds mixes rules."""
     rows = local_only.to_pylist()
+    keys = [(row["attackers"], row["known"], row.get("draws") or 1.0) for row in rows]
     latest: dict[tuple[Any, ...], int] = {}
-    for row in rows:
-        key = local_only_key(row)
+    for key, row in zip(keys, rows, strict=True):
         latest[key] = max(row["rule"], latest.get(key, 0))
-    counts = [row["rule"] == latest[local_only_key(row)] for row in rows]
-    return local_only.filter(pa.array(counts, pa.bool_()))
+    kept = [row["rule"] == latest[key] for key, row in zip(keys, rows, strict=True)]
+    return local_only.filter(pa.array(kept, pa.bool_()))
 
 
 def _unfinished(header: Mapping[str, Any], missing: Sequence[Unit]) -> Iterator[str]:
