@@ -27,9 +27,10 @@ Glossary::
     view              what the attackers see: the exchange, their own columns and bottom models
     known labels      the few labels that attackers know (auxiliary labels); their number is called knowledge
     draws             how often the known labels of a seed are drawn anew; figures are means over the draws
-    panel             a threat setting with its own verdicts: `split` with its malicious trials, or `no_split`
+    panel             federations judged together (threat setting): `split` with malicious ones, or `no_split`
     family            an attack with all its variants: an entry of the table of attacks
     attack variant    an attack with one value of each static option; its numeric knobs may have several values
+    bundle            variants of one attack that share a program
     oracle            an attack that is given what no attacker has, to explain a figure; no verdict counts it
     codebook          arrays that a defense trains before the federation and without its data, such as CAE's
     leak              how well scores predict labels: AUC for two classes, balanced top-1 accuracy for more,

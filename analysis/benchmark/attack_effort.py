@@ -2,7 +2,7 @@
 
     python -m analysis.benchmark.attack_effort --workdir=runs/quickstart --levels=1,2,full
 
-prints for each program of a family of variants the CPU seconds of tracing it, and at each level those of
+prints for each program of a bundle of variants the CPU seconds of tracing it, and at each level those of
 compiling it and the CPU milliseconds of a trial, from a second call on as many trials as the program takes.
 CPU seconds are those of all threads, which other work on the machine moves little. A program that the compile
 cache holds is read and not compiled, so name an empty one (``JAX_COMPILATION_CACHE_DIR``).
@@ -26,7 +26,7 @@ from vfljax import store
 from vfljax.api.arguments import Path, checked
 from vfljax.api.console import start
 from vfljax.api.flags import Command
-from vfljax.attack_runs import batching, families, run
+from vfljax.attack_runs import batching, bundles, run
 from vfljax.attack_runs.jobs import UNTRAINED, jobs_of
 from vfljax.store.units import ATTACK, shard_unit
 from vfljax.sweep import programs
@@ -65,18 +65,18 @@ def measured(
     for name in dict.fromkeys(unit.program for unit in units if not only or unit.program in only):
         keys = dict.fromkeys(unit.of for unit in units if unit.program == name)
         planned = [of for of in (stored.variants[key] for key in keys) if of is not None]
-        for family in families.families_of(
+        for bundle in bundles.bundles_of(
             [(of, jobs_of(of, stored.plan, trained)) for of in planned]
         ):
             for level in levels:
-                yield _measured(family, stored, level)
+                yield _measured(bundle, stored, level)
 
 
-def _measured(family: families.Family, stored: families.Stored, level: str) -> Measured:
+def _measured(bundle: bundles.Bundle, stored: bundles.Stored, level: str) -> Measured:
     number = None if level == FULL else int(level)
-    batch = batching.make_attack_batch(family, stored)
+    batch = batching.make_attack_batch(bundle, stored)
     capacity = batch.layout.capacity
-    members = [member for member in family.members if member.what != UNTRAINED][:capacity]
+    members = [member for member in bundle.members if member.what != UNTRAINED][:capacity]
     inputs: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *map(batch.load, members))
     arguments = batch.layout.pad(inputs), batch.common
     program, compiler = (
@@ -89,7 +89,7 @@ def _measured(family: families.Family, stored: families.Stored, level: str) -> M
         jax.block_until_ready(program(*arguments, count=capacity))
 
     call()
-    counts = len(family.variants), len(family.members)
+    counts = len(bundle.variants), len(bundle.members)
     return Measured(
         batch.static.name,
         *counts,

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from vfljax.attack_runs import run
-from vfljax.attack_runs.families import Begun, Stored
+from vfljax.attack_runs.bundles import Begun, Stored
 from vfljax.attack_runs.scoring import AttackOutput
 from vfljax.attack_runs.view import attack_input, common_data, known_rows, view_of
 from vfljax.errors import UserError, raised, short_path

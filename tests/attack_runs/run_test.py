@@ -19,7 +19,7 @@ from tests.sweeps import (
     variant_on,
 )
 from vfljax import store
-from vfljax.attack_runs import batching, families, jobs, local_only, run, view
+from vfljax.attack_runs import batching, bundles, jobs, local_only, run, view
 from vfljax.attacks.core import BASELINES
 from vfljax.errors import UserError
 from vfljax.report.sweep_answers import judge_sweep
@@ -71,16 +71,16 @@ def test_a_resumed_attack_computes_only_what_is_missing(workdir, monkeypatch):
     assert len(removed) == 3
     drop_units(workdir, "passive")
     store.write_partial_rows(workdir, unit, [row for row in rows if row not in removed])
-    computed, run_family = [], run._run_family
+    computed, run_bundle = [], run._run_bundle
 
-    def counted(family, *rest):
-        computed.extend(job.key for job in family.jobs.values())
-        return run_family(family, *rest)
+    def counted(bundle, *rest):
+        computed.extend(job.key for job in bundle.jobs.values())
+        return run_bundle(bundle, *rest)
 
     def fitted(*_):
         raise AssertionError("the baseline on the host was fitted before")
 
-    monkeypatch.setattr(run, "_run_family", counted)
+    monkeypatch.setattr(run, "_run_bundle", counted)
     monkeypatch.setattr(local_only, "learn_draws", fitted)
     attack(workdir)
     assert sorted(computed) == sorted(map(jobs.key_of, removed))
@@ -138,14 +138,14 @@ def test_dear_attacks_are_not_run_on_what_cheap_ones_have_rejected(workdir, monk
     for label in ("passive", DIRECT):
         drop_units(workdir, label)
 
-    def noted(family, works, *_):
-        for job in family.jobs.values():
+    def noted(bundle, works, *_):
+        for job in bundle.jobs.values():
             name, configuration = job.variant.name, job.row["configuration"]
             computed.add((name, configuration, job.group.federation))
             (work,) = works.values()
             work.rows[job.key] = job.figures({"leak": 0.7})
 
-    monkeypatch.setattr(run, "_run_family", noted)
+    monkeypatch.setattr(run, "_run_bundle", noted)
     begun = work.Begun(plan, workdir, store.read_header(workdir), lambda shards: rejected)
     running.exported(begun.workdir, work.work(begun, print), print).check()
     assert ("direct", 2, "no_split") in computed  # it is cheap
@@ -186,10 +186,10 @@ def program_for(name, options, plan):
     spec = without_defenses(plan.groups[0].spec)
     group = jobs.ViewGroup("split", (0,), spec, 0)
     arrays = split_arrays(plan.dataset.labels, plan.splits)
-    stored = families.Stored(families.Begun(plan, None, {}), plan, arrays, None, {})
+    stored = bundles.Stored(bundles.Begun(plan, None, {}), plan, arrays, None, {})
     job = jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": 0})
-    (family,) = families.families_of([(variant, [job])])
-    batch = batching.make_attack_batch(family, stored)
+    (bundle,) = bundles.bundles_of([(variant, [job])])
+    batch = batching.make_attack_batch(bundle, stored)
     inputs, layout = np.zeros(2, np.int32), batch_layout.layout(2)  # of as many training rows
     return programs.program(
         batching.make_attack_member, (batch.static,), layout, (inputs, batch.common)
@@ -231,7 +231,7 @@ def test_attacks_that_compute_the_same_share_a_program_and_groups_of_equal_shape
     made = [
         jobs.Job(jobs.ATTACK, variant, group, 0, 0, {"trial": k}) for k, group in enumerate(groups)
     ]
-    assert [of.members for of in families.families_of([(variant, made)])] == [made[:2], made[2:]]
+    assert [of.members for of in bundles.bundles_of([(variant, made)])] == [made[:2], made[2:]]
 
 
 def test_variants_and_points_are_one_program_and_each_reads_what_it_reads_alone(

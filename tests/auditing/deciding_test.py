@@ -126,7 +126,7 @@ def test_seeds_of_its_own_that_failed_are_tried_again(explored, monkeypatch):
     for failures, settled in ((failed, False), (frozenset(), True)):
         state = Progress(frozenset(), failures, frozenset())
         monkeypatch.setattr(deciding, "progress", lambda folder, state=state: state)
-        assert deciding._settled(found, "split") == settled
+        assert deciding._nothing_left(found, "split") == settled
 
 
 def test_a_paper_and_a_recording_are_not_decided_on():

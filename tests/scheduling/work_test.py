@@ -14,7 +14,7 @@ from tests.refusals import refused
 from tests.store.units_test import entry, header_of
 from tests.sweeps import comparable, is_shard, silent, tiny
 from vfljax import datasets, store
-from vfljax.attack_runs.families import Begun
+from vfljax.attack_runs.bundles import Begun
 from vfljax.errors import UserError
 from vfljax.scheduling import running, work
 from vfljax.scheduling.work import Queue

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import attacks, keys, machine
+from vfljax.attack_runs.bundles import MOST_KNOWN, Bundle, Stored, learns_from_all
 from vfljax.attack_runs.diagnostics import diagnosis
-from vfljax.attack_runs.families import MOST_KNOWN, Family, Stored, learns_from_all
 from vfljax.attack_runs.inputs import filled, loader
 from vfljax.attack_runs.jobs import Job, ViewGroup, draws_of
 from vfljax.attack_runs.processes import in_processes
@@ -53,9 +53,9 @@ class AttackProgram(NamedTuple):
 
 
 class AttackBatch(NamedTuple):
-    """A family with what its members have in common. A call takes ``layout.capacity`` of them."""
+    """A bundle with what its members have in common. A call takes ``layout.capacity`` of them."""
 
-    family: Family  # its attacks are built with the bottoms of its attackers
+    bundle: Bundle  # its attacks are built with the bottoms of its attackers
     layout: batch_layout.Layout
     static: AttackProgram
     computed: tuple[int, ...]  # of each variant, its place among the results of the program
@@ -70,20 +70,20 @@ class AttackBatch(NamedTuple):
         return self._replace(layout=dataclasses.replace(layout, dealt=True))
 
 
-def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
-    """Returns what the members of a family share, with its arrays on the devices.
+def make_attack_batch(bundle: Bundle, stored: Stored) -> AttackBatch:
+    """Returns what the members of a bundle share, with its arrays on the devices.
 
     Args:
-      family: the variants and jobs.
+      bundle: the variants and jobs.
     """
-    plan, first = stored.plan, family.members[0]
+    plan, first = stored.plan, bundle.members[0]
     group, name = first.group, first.variant.name
     bottoms = tuple(group.spec.bottoms[p] for p in group.attackers)
     variants = tuple(
         variant._replace(attack=make_attack(variant.identity, bottoms, plan.dataset.num_classes))
-        for variant in family.variants
+        for variant in bundle.variants
     )
-    family, built = family._replace(variants=variants), variants[0].attack
+    bundle, built = bundle._replace(variants=variants), variants[0].attack
     everyone = range(len(plan.table.features))
     parties = everyone if built.diagnostic else group.attackers
     common = batch_layout.share(common_data(plan.table, stored.arrays, parties))
@@ -104,8 +104,8 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
     # attacks on whole batches use large arrays and run long: on CPU, one trial per device and call
     alone = whole and machine.offered().cpu
     few = not group.spec.light or plan.effort.attacks == 0
-    width = max(1, mapped_at_once(plan.experiment, few) // family.points)
-    scored = len(different) * family.points * max(draws)
+    width = max(1, mapped_at_once(plan.experiment, few) // bundle.points)
+    scored = len(different) * bundle.points * max(draws)
     capacity = jax.device_count()
     if not alone:
         cut = sum(width_read(bottom.out, row.widest) for bottom in bottoms)
@@ -123,13 +123,13 @@ def make_attack_batch(family: Family, stored: Stored) -> AttackBatch:
         **diagnosed,
     )
     return AttackBatch(
-        family=family,
+        bundle=bundle,
         layout=dataclasses.replace(layout, dealt=True),
         static=static,
         computed=tuple(map(different.index, options)),
         draws=draws,
         common=common,
-        load=loader(family, stored),
+        load=loader(bundle, stored),
         level=None if whole or row.full_effort else plan.effort.attacks,
     )
 
@@ -180,16 +180,16 @@ def make_attack_member(static: AttackProgram) -> Callable[[AttackInput, Table], 
 def run_attack_batch(
     batch: AttackBatch, members: Sequence[Job], stored: Stored
 ) -> Iterator[tuple[Job, dict[str, Any]]]:
-    """Loads, attacks and scores some members of a family. Yields each job with its figures by name.
+    """Loads, attacks and scores some members of a bundle. Yields each job with its figures by name.
 
     Args:
       members: at most as many as the batch takes.
     """
-    family = batch.family
+    bundle = batch.bundle
     inputs, scores = batch_scores(batch, members, stored)
-    for place, variant in enumerate(family.variants):
-        for point in range(family.points):
-            jobs = [family.job_of(place, point, member) for member in members]
+    for place, variant in enumerate(bundle.variants):
+        for point in range(bundle.points):
+            jobs = [bundle.job_of(place, point, member) for member in members]
             if not any(jobs):
                 continue
             knobs = {name: values[:, point] for name, values in inputs.knobs.items()}
@@ -208,7 +208,7 @@ def run_attack_batch(
 def batch_scores(
     batch: AttackBatch, members: Sequence[Job], stored: Stored
 ) -> tuple[AttackInput, list[Scores]]:
-    """Loads and attacks some members of a family.
+    """Loads and attacks some members of a bundle.
 
     Args:
       members: at most as many as the batch takes.
@@ -218,7 +218,7 @@ def batch_scores(
     """
     program, inputs, arguments = _called(batch, members)
     computed = program.run_whole(*arguments, len(members))
-    if batch.family.variants[0].attack.host is None:
+    if batch.bundle.variants[0].attack.host is None:
         return inputs, [computed[place] for place in batch.computed]
     features = [batch.layout.unpad(of.train, len(members))[:, 0, 0] for of in computed]
     by_variant = _read(features, batch, members, inputs, stored)
@@ -229,7 +229,7 @@ def compile_attack_batch(batch: AttackBatch, job: Job, pool: Executor) -> None:
     """Traces the program of a batch, and compiles it in the background.
 
     Args:
-      batch: of a family.
+      batch: of a bundle.
       job: one of its members, but none of UNTRAINED, whose bottoms would be made first.
       pool: compiles.
     """
@@ -259,7 +259,7 @@ def _read(
     """Returns by variant the scores [members, points, draws, N, C] that its reader on the host gives features
     [members, N, W] of each result of the program."""
     arrays, tasks, points = stored.arrays, [], inputs.knobs["known"].shape[1]
-    of_variants = zip(batch.family.variants, batch.computed, batch.draws, strict=True)
+    of_variants = zip(batch.bundle.variants, batch.computed, batch.draws, strict=True)
     for variant, place, draws in of_variants:
         for x, job, known in zip(features[place], members, inputs.knobs["known"], strict=True):
             of_seed = arrays["labels"][arrays["train"][job.seed]]

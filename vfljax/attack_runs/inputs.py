@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from vfljax import attacks
-from vfljax.attack_runs.families import Family, Stored
+from vfljax.attack_runs.bundles import Bundle, Stored
 from vfljax.attack_runs.jobs import UNTRAINED, Job, ViewGroup
 from vfljax.attack_runs.projection import project_exchange, width_read
 from vfljax.attack_runs.view import AttackInput, attack_input
@@ -54,12 +54,12 @@ def filled(run: AttackInput, bottoms: tuple[nn.Module, ...], widest: int) -> Att
     return run._replace(exchange={**empty, **run.exchange})
 
 
-def loader(family: Family, stored: Stored) -> Callable[[Job], AttackInput]:
+def loader(bundle: Bundle, stored: Stored) -> Callable[[Job], AttackInput]:
     """Returns a function that loads a member's ``AttackInput``, for UNTRAINED with untrained bottoms."""
     plan, workdir = stored.plan, stored.begun.workdir
-    reads = {name for variant in family.variants for name in variant.attack.reads}
+    reads = {name for variant in bundle.variants for name in variant.attack.reads}
     weights = "own" if "bottoms" in reads else "none"
-    weights = "all" if family.variants[0].attack.diagnostic else weights
+    weights = "all" if bundle.variants[0].attack.diagnostic else weights
 
     @functools.cache
     def untrained(group: ViewGroup) -> tuple[Any, np.ndarray]:
@@ -78,7 +78,7 @@ def loader(family: Family, stored: Stored) -> Callable[[Job], AttackInput]:
 
     def load(member: Job) -> AttackInput:
         rows = len(plan.splits[0].train)
-        points = [member._replace(point=k).knobs(rows) for k in range(family.points)]
+        points = [member._replace(point=k).knobs(rows) for k in range(bundle.points)]
         trained = attack_input(
             workdir,
             member.row,

@@ -1,12 +1,14 @@
 """The local-only baseline: the strongest of several learners on the attackers' columns and known labels.
 
+``store.load`` joins attacks on untrained bottom models to these learners.
+
 It is what the passive party reaches without the federation, hence a candidate for the strongest attack like
 any other, scored on the same seeds and rows. It depends on the seed, the attackers, the number of known
 labels and the learner, but on no trial. Its rows, of the variant ``LABEL``, therefore name no trial.
 
 All learners have one rule (``learners.RULE``), as each attack has its own. A sweep keeps the rows that it has
-stored, and a later version of another rule makes those anew that the attacks of the command need. Where there
-are rows of several rules, those of the latest count (``store.load``).
+stored, and a version of another rule makes all of them anew, at the next command that trains or attacks. The
+new ones count once all are made, and the earlier ones until then (``store.load``).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 from scipy.sparse import hstack
 
 from vfljax import store
-from vfljax.attack_runs.families import Stored
+from vfljax.attack_runs.bundles import Stored
 from vfljax.attack_runs.processes import in_processes
 from vfljax.attack_runs.scoring import AttackOutput
 from vfljax.attack_runs.view import common_data

@@ -16,7 +16,7 @@ import jax
 from vfljax import attacks, plugins, store
 from vfljax.attack_runs import cascade, local_only
 from vfljax.attack_runs.batching import compile_attack_batch, make_attack_batch, run_attack_batch
-from vfljax.attack_runs.families import Begun, Family, Stored, families_of
+from vfljax.attack_runs.bundles import Begun, Bundle, Stored, bundles_of
 from vfljax.attack_runs.jobs import (
     ALL_LABELS,
     ATTACK,
@@ -124,11 +124,11 @@ def compile_ahead(units: Sequence[store.Unit], stored: Stored, pool: Executor) -
       pool: compiles.
     """
     with profile.span(profile.ATTACKS, units[0].program):
-        for family in families_of([_todo(_work(unit, stored)) for unit in units]):
+        for bundle in bundles_of([_todo(_work(unit, stored)) for unit in units]):
             # untrained bottoms would be made first
-            members = [member for member in family.members if member.what != UNTRAINED]
+            members = [member for member in bundle.members if member.what != UNTRAINED]
             if members:
-                compile_attack_batch(make_attack_batch(family, stored), members[0], pool)
+                compile_attack_batch(make_attack_batch(bundle, stored), members[0], pool)
 
 
 class _Work(NamedTuple):
@@ -185,8 +185,8 @@ def _attack(units: Sequence[store.Unit], stored: Stored, ahead: programs.Spent) 
     for work in works.values():
         done = [job for job in work.left if job.key in work.rows]
         progress.resume(attacks_among(done), _steps(done, work.variant))
-    for family in families_of([_todo(work) for work in works.values()]):
-        _run_family(family, works, stored, progress)
+    for bundle in bundles_of([_todo(work) for work in works.values()]):
+        _run_bundle(bundle, works, stored, progress)
     progress.close()
     if len(there) < len(units[0].shards):  # some cannot be trained now
         for name, work in works.items():
@@ -269,16 +269,16 @@ def _diverged(variant: AttackVariant, trained: Sequence[Mapping[str, Any]]) -> i
     return sum(bool(attackers_of(variant, row["federation"])) for row in of)
 
 
-def _run_family(
-    family: Family, works: Mapping[str, _Work], stored: Stored, progress: Progress
+def _run_bundle(
+    bundle: Bundle, works: Mapping[str, _Work], stored: Stored, progress: Progress
 ) -> None:
-    """Loads, attacks and scores the members of a family, and adds the rows of its jobs. Rows are saved every
+    """Loads, attacks and scores the members of a bundle, and adds the rows of its jobs. Rows are saved every
     ``SAVE_SECONDS``, and when this is interrupted."""
     rows_of = {work.variant.key: work.rows for work in works.values()}
-    batch = make_attack_batch(family, stored)
+    batch = make_attack_batch(bundle, stored)
     steps, left, saved = (
-        max(1, family.variants[0].attack.steps),
-        list(family.members),
+        max(1, bundle.variants[0].attack.steps),
+        list(bundle.members),
         time.monotonic(),
     )
 
@@ -296,7 +296,7 @@ def _run_family(
                     rows_of[job.variant.key][job.key] = job.figures(figures)
                     made.append(job)
             except jax.errors.JaxRuntimeError as error:
-                label = family.variants[0].label
+                label = bundle.variants[0].label
                 width = batch_layout.halved(batch.layout, label, error, progress.say)
                 batch = batch.narrowed(width)
                 continue

@@ -67,7 +67,7 @@ def decide(
     rounds = ROUNDS if math.isfinite(end) else 1
     for _, panel in itertools.product(range(rounds), panels(found)):
         experiment = experiment_of_panel(found, panel)
-        if experiment is None or _settled(found, panel):
+        if experiment is None or _nothing_left(found, panel):
             continue
         folder = fresh.stage2_folder(workdir, panel)
         stages = [changed(experiment, {"seeds": look}) for look in LOOKS[:-1]]
@@ -82,7 +82,7 @@ def decide(
             outcome = running.finish(experiment, folder, command, say, may, stages)
             outcomes.append(outcome)
             found = judge_sweep(workdir)
-            if _settled(found, panel) or found.decisions[panel].reason is Reason.NEXT:
+            if _nothing_left(found, panel) or found.decisions[panel].reason is Reason.NEXT:
                 break
     return outcomes
 
@@ -98,7 +98,7 @@ def panels(found: Judged) -> list[str]:
     ]
 
 
-def _settled(found: Judged, panel: str) -> bool:
+def _nothing_left(found: Judged, panel: str) -> bool:
     """Returns whether no more could be decided: the answer is closed, or all looks at its candidates are
     taken."""
     of = found.decisions[panel]

@@ -12,7 +12,7 @@ from typing import Any
 
 from vfljax import plugins, store
 from vfljax.attack_runs import cascade
-from vfljax.attack_runs.families import Rejected
+from vfljax.attack_runs.bundles import Rejected
 from vfljax.auditing import sentences, suite
 from vfljax.auditing.suite import KNOWN
 from vfljax.auditing.survey import AuditRequest, survey

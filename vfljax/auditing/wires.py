@@ -17,7 +17,7 @@ import pandas as pd
 
 from vfljax import defenses, plugins, store
 from vfljax.attack_runs.batching import batch_scores, make_attack_batch
-from vfljax.attack_runs.families import Begun, families_of
+from vfljax.attack_runs.bundles import Begun, bundles_of
 from vfljax.attack_runs.jobs import ATTACK, jobs_of, planned
 from vfljax.attack_runs.run import opened_sweep
 from vfljax.auditing.wires_agreement import checked, recordings_of
@@ -162,8 +162,8 @@ def _predict(
     for each in (each for each in variants if not each.skipped):
         jobs = (job for job in jobs_of(each, stored.plan, trained) if job.what == ATTACK)
         for job in (job for job in jobs if not job.point):
-            family = families_of([(each, [job])])[0]
-            _, scores = batch_scores(make_attack_batch(family, stored), [job], stored)
+            bundle = bundles_of([(each, [job])])[0]
+            _, scores = batch_scores(make_attack_batch(bundle, stored), [job], stored)
             by_class: HostArray = np.asarray(scores[0].train)[0, 0].mean(axis=0)
             columns = tables.setdefault((job.row["trial"], job.seed), {})
             label = each.label

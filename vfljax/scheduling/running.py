@@ -11,7 +11,7 @@ import jax
 
 from vfljax import store
 from vfljax.attack_runs import run
-from vfljax.attack_runs.families import Begun
+from vfljax.attack_runs.bundles import Begun
 from vfljax.attack_runs.jobs import planned
 from vfljax.attack_runs.planning import extended
 from vfljax.config import Config, changed

@@ -18,7 +18,7 @@ import jax
 
 from vfljax import datasets, store, testing
 from vfljax.attack_runs import run
-from vfljax.attack_runs.families import Begun, Stored
+from vfljax.attack_runs.bundles import Begun, Stored
 from vfljax.attack_runs.jobs import planned
 from vfljax.attack_runs.planning import extended
 from vfljax.config import Config
@@ -189,11 +189,9 @@ class Queue:
     def ready(self, may: May) -> list[Unit]:
         """Returns the units that can be made now."""
         left, abandoned = self._states(may)
-        waited, settled = {unit.name for unit in left}, self.done | abandoned
+        waited, over = {unit.name for unit in left}, self.done | abandoned
         return [
-            unit
-            for unit in left
-            if settled.issuperset(unit.needs) and waited.isdisjoint(unit.after)
+            unit for unit in left if over.issuperset(unit.needs) and waited.isdisjoint(unit.after)
         ]
 
     def beside(self, unit: Unit, may: May) -> list[Unit]:

@@ -8,6 +8,8 @@
         exchange.safetensors     what crossed the wire (``exchange``)
     local_only/<n>/rows.parquet  a unit of the local-only baseline: a row per seed, known labels and learner
     attacks/<variant>/<n>/       a unit of an attack: rows.parquet, a row per trial and point of its knobs
+    decided/<panel>/             a sweep of its own: seeds that decide
+    confirmed/, controls/<name>/ likewise: fresh seeds, and permuted labels
     partial/<unit>/<count>/      progress of an unfinished unit
     failures/<unit>.<id>.json    why a unit failed
     results.parquet, attacks.parquet, *.csv   the same tables in one piece, for people

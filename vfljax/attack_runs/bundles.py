@@ -1,4 +1,4 @@
-"""Families: variants of one attack that share a program, with the jobs that are to be done for them."""
+"""Bundles: variants of one attack that share a program, with the jobs that are to be done for them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Stored(NamedTuple):
     variants: Mapping[str, AttackVariant | None]  # by key; None: this process cannot run it
 
 
-class Family(NamedTuple):
+class Bundle(NamedTuple):
     """Variants of one attack that share a program, and the jobs that are to be done for them.
 
     The variants have the same points of knobs. A *member* of a call is a trial, or a baseline of one, under all
@@ -80,8 +80,8 @@ def learns_from_all(job: Job) -> bool:
     return job.what == ALL_LABELS and MOST_KNOWN in attacks.TABLE[job.variant.name].options
 
 
-def families_of(left: Sequence[tuple[AttackVariant, Sequence[Job]]]) -> list[Family]:
-    """Returns the families of the variants of one attack, by the program that computes their jobs.
+def bundles_of(left: Sequence[tuple[AttackVariant, Sequence[Job]]]) -> list[Bundle]:
+    """Returns the bundles of the variants of one attack, by the program that computes their jobs.
 
     Variants share a program if they are defined on the same federations and have the same points, draws and
     baselines; jobs do if the models of their attackers have the same shapes, whatever their group. A call
@@ -107,6 +107,6 @@ def families_of(left: Sequence[tuple[AttackVariant, Sequence[Job]]]) -> list[Fam
             members.setdefault(job.member, job)
             job_of[variant.key, job.point, job.member] = job
     return [
-        Family(tuple(variants.values()), [*members.values()], job_of)
+        Bundle(tuple(variants.values()), [*members.values()], job_of)
         for variants, members, job_of in found.values()
     ]
