@@ -35,6 +35,11 @@ def test_he_is_everybody_who_attacks_with_every_number_of_labels_once_a_seed():
     drawn = plan._replace(experiment=msgspec.structs.replace(plan.experiment, known_draws=3))
     for unit in planning._local_only([], drawn, [joint]):
         assert unit["points"] == [[20, 3], [20, 2]]
+    # all learners of another rule are fitted anew, whatever the attacks of the command need
+    earlier = [{**unit, "rule": learners.RULE - 1, "points": [[30, 3], [20, 2]]} for unit in units]
+    again = [{**unit, "points": [[30, 3], [20, 2]]} for unit in units]
+    assert planning._local_only(earlier, plan, [direct]) == again
+    assert planning._local_only([*earlier, *again], plan, [direct]) == []
 
 
 def test_he_is_scored_on_the_rows_that_attacks_with_as_many_labels_are_scored_on(tiny_sweep):
@@ -96,23 +101,17 @@ def test_learners_of_another_rule_are_fitted_anew_and_never_mixed_with_those_bef
     monkeypatch.setattr(local_only, "learn_draws", lambda *of: 1 - learn(*of))
     attack(workdir, {"median": {"known": 20}})
     rows = learned()
-    # the command asked for an attack with 20 labels; no learner with 30 is made, and what there is counts
-    assert {row["known"]: row["rule"] for row in rows} == {20: later, 30: learners.RULE - 1}
-    for known, kept in ((20, False), (30, True)):
-        leaks, earlier = (
-            [row["leak"] for row in table if row["known"] == known] for table in (rows, before)
-        )
-        assert (leaks == earlier) == kept
-        assert len(leaks) == len(earlier)
+    # the command asked for an attack with 20 labels, and all learners are fitted anew
+    assert {(row["known"], row["rule"]) for row in rows} == {(20, later), (30, later)}
+    assert len(rows) == len(before)
+    assert all(new["leak"] != old["leak"] for new, old in zip(rows, before, strict=True))
     assert not store.load(workdir).unfinished
     header = store.read_header(workdir)
     units = [unit for unit in store.units_of(header) if unit.kind == "local_only"]
     assert {unit.of["rule"] for unit in units} == {later}
-    # where a seed is not made yet, that of the earlier rule does not take its place
+    # until all are made, none counts: the earlier rule has all seeds and numbers of labels
     shutil.rmtree(workdir / units[0].name)
-    rules = {(row["known"], row["rule"]) for row in learned()}
-    assert rules == {(20, later), (30, later - 1)}
-    seeds = {row["seed"] for row in learned() if row["known"] == 20}
-    assert seeds == {0, 1} - {*units[0].of["seeds"]}
+    assert learned() == before
+    assert "the local-only baseline is not finished" in store.load(workdir).unfinished
     monkeypatch.setattr(learners, "RULE", later - 1)
     assert not any(run.can_run(unit, header) for unit in units)

@@ -285,7 +285,7 @@ def test_commands_are_spelled_as_the_user_spelled_his():
     judged = made(BARE, PROTECTS, command=module)
     lacks = judged._replace(sweep=judged.sweep._replace(unfinished=("an attack was not run",)))
     (of,) = settle(lacks, "split", judged.decisions["split"])
-    assert "about 1 min), once the sweep is finished (seeds and attacks remain" in of.why
+    assert "first (seeds, attacks or the baseline remain" in of.why
     (of,) = the(made(BARE, PROTECTS, command="vfljax.run_sweep")).settle
     assert of.command == 'vfljax.run_sweep(None, "runs/x", confirm=True)'
 
@@ -438,7 +438,7 @@ def test_minutes_that_are_left_count_attacks_of_what_is_trained():
     entries = {"probe/mean": judged.attacks["probe/mean"] | run}
     judged = judged._replace(attacks=entries | {"norm": judged.attacks["norm"] | unrun})
     # ten trials of an attack that is taken to cost what the other does, 60 s
-    assert next_command.remaining(judged) == "seeds and attacks remain, about 10 min"
+    assert next_command.remaining(judged) == "seeds, attacks or the baseline remain, about 10 min"
     header = judged.sweep.header | {"trials": 20}
     more = judged._replace(sweep=judged.sweep._replace(header=header))
     # and ten others that are trained and attacked twice: 10 s and 1,200 s

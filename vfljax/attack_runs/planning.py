@@ -33,7 +33,8 @@ def extended(
 ) -> dict[str, Any]:
     """Returns the header of a sweep with attacks added.
 
-    Units of another rule of the learners stay, marked as outdated: their rows are kept, and no more are made.
+    Units of another rule of the learners stay, marked as outdated: their rows are kept, no more are made, and
+    all of their seeds, attackers and known labels are planned anew.
 
     Args:
       variants: the attacks to run; those that the header has already stay as they are.
@@ -43,9 +44,9 @@ def extended(
       UserError: if a variant is there with other options or knobs.
     """
     entries = _entries(header["attacks"], variants, settling)
-    current = [of for of in header["local_only"] if rule_of_learners(of) == learners.RULE]
-    kept = [{**of, "outdated": of not in current} for of in header["local_only"]]
-    baseline = [*kept, *_local_only(current, plan, variants)]
+    units = header["local_only"]
+    kept = [{**of, "outdated": rule_of_learners(of) != learners.RULE} for of in units]
+    baseline = [*kept, *_local_only(units, plan, variants)]
     number = sum(about["status"] == "ok" for about in entries.values())
     blocks = [*header["blocks"], *_blocks(header, number)]
     return {**header, "blocks": blocks, "attacks": entries, "local_only": baseline}
@@ -97,10 +98,11 @@ def _local_only(
     stored: Sequence[Mapping[str, Any]], plan: Plan, variants: Sequence[AttackVariant]
 ) -> list[dict[str, Any]]:
     """Returns the units of the local-only baseline that the attacks need and that are not stored, for all
-    their attackers and numbers of known labels. There are none for a recording without the attackers' columns.
+    their attackers and numbers of known labels, and those that are stored of another rule of the learners.
+    There are none for a recording without the attackers' columns.
 
     Args:
-      stored: the units of the present rule of the learners.
+      stored: the units of the header.
       variants: the attacks.
     """
     if plan.dataset.recording is not None and "columns" in plan.dataset.recording.missing:
@@ -113,13 +115,20 @@ def _local_only(
     most = plan.experiment.known_draws
     draws = dict.fromkeys([most, *(draws_of(each.attack, most) for each in run)])
     points = [(labels, count) for count in draws for labels in known]
-    have = collections.defaultdict[Any, set[tuple[int, int]]](set)  # by attackers and seed
+    # by attackers and seed, in order
+    wanted = collections.defaultdict[Any, dict[tuple[int, int], None]](dict)
+    have = collections.defaultdict[Any, set[tuple[int, int]]](set)
+    for key in itertools.product(attackers, plan.experiment.trained_seeds):
+        wanted[key] = dict.fromkeys(points)
     for unit in stored:
+        current = rule_of_learners(unit) == learners.RULE
         for seed in unit["seeds"]:
-            have[tuple(unit["attackers"]), seed].update(map(tuple, unit["points"]))
+            place = have if current else wanted
+            key, made = (tuple(unit["attackers"]), seed), dict.fromkeys(map(tuple, unit["points"]))
+            place[key].update(made)
     seeds: dict[tuple[Any, ...], list[int]] = {}  # by attackers and what is missing
-    for group, seed in itertools.product(attackers, plan.experiment.trained_seeds):
-        missing = tuple(point for point in points if point not in have[group, seed])
+    for (group, seed), asked in wanted.items():
+        missing = tuple(point for point in asked if point not in have[group, seed])
         if missing:
             seeds.setdefault((group, missing), []).append(seed)
     return [

@@ -257,7 +257,8 @@ def kernel_and_discriminants(own: OwnColumns) -> HostArray:
 
 RULE = 1
 """The number of the learners' rule. A change that moves the figures of any learner, or adds one, takes the next
-number, as with ``core.AttackRow.rule``: a sweep that is continued fits all of them again."""
+number, as with ``core.AttackRow.rule``: a sweep that is continued fits all of them again. The attack ``reader``
+uses some of these learners, and then has another rule too."""
 LEARNERS: Mapping[str, Learner] = {
     "logistic": Learner(logistic),
     "logistic C=.1": Learner(functools.partial(logistic, c=0.1)),

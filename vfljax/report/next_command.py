@@ -72,7 +72,9 @@ def _on_fresh_seeds(judged: Judged, panel: str, what: str, seeds: int) -> Sugges
         judged, panel, points * seeds
     )
     if judged.sweep.unfinished:
-        what += f", once the sweep is finished ({remaining(judged)})"
+        what += (
+            f", or what leads once the sweep is finished, which comes first ({remaining(judged)})"
+        )
     return Suggestion(what, on_sweep(judged, "confirm"))
 
 
@@ -210,7 +212,11 @@ def remaining(judged: Judged) -> str:
     planned, left = int(of["planned"].sum()), int((of["planned"] - of["trained"]).sum())
     minutes = _minutes_left(judged)
     about = "" if math.isnan(minutes) else f", about {max(1, math.ceil(minutes))} min"
-    what = f"{left} of {count(planned, 'point')} remain" if left else "seeds and attacks remain"
+    what = (
+        f"{left} of {count(planned, 'point')} remain"
+        if left
+        else "seeds, attacks or the baseline remain"
+    )
     return what + about
 
 

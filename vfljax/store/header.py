@@ -8,7 +8,8 @@
     shards                  name, group (program), trials, capacity and stage of each shard
     blocks                  names of shards by block; an attack has a unit for each block
     attacks                 entries by variant (``store.attack_rows``)
-    local_only              attackers, seeds, and points (known labels, draws) of each unit of the baseline
+    local_only              attackers, seeds, points (known labels, draws) and learners' rule of each unit of
+                            the baseline, ``outdated`` if it was planned anew under another rule
     naming                  how many known labels name the classes of attacks that know none
 
 Headers of schema 8 stay readable; earlier schemas are not read.

@@ -198,17 +198,19 @@ def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.
     return pa.concat_tables([local_only, pa.Table.from_pylist(added)], promote_options="permissive")
 
 
-def _of_latest_rules(local_only: pa.Table) -> pa.Table:
-    """Returns the rows of the local-only baseline without those of an earlier rule of the learners where a
-    later one has a row of the same attackers, known labels and draws. A seed that the later rule has not made
-    yet is left out too, so that no mean over seeds mixes rules."""
-    rows = local_only.to_pylist()
-    keys = [(row["attackers"], row["known"], row.get("draws") or 1.0) for row in rows]
-    latest: dict[tuple[Any, ...], int] = {}
-    for key, row in zip(keys, rows, strict=True):
-        latest[key] = max(row["rule"], latest.get(key, 0))
-    kept = [row["rule"] == latest[key] for key, row in zip(keys, rows, strict=True)]
-    return local_only.filter(pa.array(kept, pa.bool_()))
+def _of_one_rule(local_only: pa.Table) -> pa.Table:
+    """Returns the rows of the local-only baseline that have one rule of the learners: a later one once it has
+    every seed, attackers, known labels and draws that the earlier one has. Until then the earlier one counts,
+    so that neither a mean over seeds nor a maximum over learners mixes rules or lacks what there was."""
+    names = ("seed", "attackers", "known")
+    found = collections.defaultdict[int, set[tuple[Any, ...]]](set)
+    for row in local_only.to_pylist():
+        found[row["rule"]].add((*(row[name] for name in names), row.get("draws") or 1.0))
+    chosen, have = 0, set[tuple[Any, ...]]()
+    for rule, made in sorted(found.items()):
+        if made >= have:
+            chosen, have = rule, made
+    return local_only.filter(pc.field("rule") == chosen) if found else local_only
 
 
 def _unfinished(header: Mapping[str, Any], missing: Sequence[Unit]) -> Iterator[str]:
@@ -245,14 +247,13 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
         tables[key] = pa.concat_tables(
             [units.read_rows(path, of_key), arrow_table(saved)], promote_options="permissive"
         )
-        if header["attacks"][key].get(
-            "outdated"
-        ):  # the labels of these rows name the rule that made them
+        if header["attacks"][key].get("outdated"):
+            # the labels of these rows name the rule that made them
             rows = tables[key].to_pylist()
             columns = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
             tables[key] = arrow_table([row | new for row, new in zip(rows, columns, strict=True)])
     baseline = [unit.name for unit in there if unit.kind == units.LOCAL_ONLY]
-    local_only = _of_latest_rules(units.read_rows(path, baseline))
+    local_only = _of_one_rule(units.read_rows(path, baseline))
     ids = set(results["trial"].to_pylist() if results.num_rows else ())
     return StoredSweep(
         workdir=path,
