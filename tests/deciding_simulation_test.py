@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import deciding
+from analysis import deciding, simulated_decisions
 from tests.report.made import BARE, NAN, PROTECTS, SEEDS, WOBBLE, made
 from vfljax.report import decision
 from vfljax.report.decision import Answer, Reason
@@ -77,10 +77,10 @@ def test_outcomes_are_summed_up_by_case_and_rule():
 
 
 def test_fresh_seeds_that_are_corrected_are_less_often_false_than_those_that_explored(monkeypatch):
-    monkeypatch.setattr(deciding, "SIMULATED", ("e = .05",))
-    rules = [rule for rule in deciding.SIMULATED_RULES if rule != "whole"]  # the next test has it
-    monkeypatch.setattr(deciding, "SIMULATED_RULES", rules)
-    found = deciding.simulated(40).groupby("rule")["switched on"].mean()
+    monkeypatch.setattr(simulated_decisions, "TRUTHS", ("e = .05",))
+    rules = [rule for rule in simulated_decisions.RULES if rule != "whole"]  # the next test has it
+    monkeypatch.setattr(simulated_decisions, "RULES", rules)
+    found = simulated_decisions.simulated(40).groupby("rule")["switched on"].mean()
     assert found["fresh"] < 0.12
     assert found["explored"] > found["fresh"]
     assert found["plain"] > found["fresh"]
@@ -88,9 +88,9 @@ def test_fresh_seeds_that_are_corrected_are_less_often_false_than_those_that_exp
 
 def test_no_defense_is_as_rarely_false_among_many_points_as_among_few(monkeypatch):
     """The one point at the edge is denied by its own limits; thirty others that leak let nothing go wrong."""
-    monkeypatch.setattr(deciding, "SIMULATED", ("e = e_u / 4",))
-    monkeypatch.setattr(deciding, "SIMULATED_RULES", ("whole", "plain"))
-    found = deciding.simulated(60)
+    monkeypatch.setattr(simulated_decisions, "TRUTHS", ("e = e_u / 4",))
+    monkeypatch.setattr(simulated_decisions, "RULES", ("whole", "plain"))
+    found = simulated_decisions.simulated(60)
     of = found[found["of"] == "one"].groupby(["rule", "points"])["none protects"].mean()
     assert of["whole", 4] <= 0.05
     assert of["whole", 30] <= 0.05
