@@ -87,6 +87,14 @@ def test_the_first_screen_says_who_reads_what_and_what_it_costs_in_120_words():
     assert len(screen.rows) <= 5
 
 
+@pytest.mark.parametrize(("scale", "faint"), [(0.1, True), (0.01, False)])
+def test_an_answer_says_where_attacks_that_know_the_point_read_little(scale, faint):
+    screen = the(made(BARE, PROTECTS, knobs={"noise.scale": [NAN, scale]}))
+    assert screen.answer.startswith("Switch on noise")
+    end = "Attacks that know it read little of planted labels at this strength."
+    assert row(screen, "Tried").endswith(end) == faint
+
+
 def test_no_defense_shows_the_nearest_point_on_each_side():
     leaks = {"probe/mean": 0.85, "test_utility": 0.88}
     costs = {"probe/mean": 0.6, "test_utility": 0.81}

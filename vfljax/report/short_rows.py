@@ -10,7 +10,7 @@ from vfljax.report.limits import FEWEST_SEEDS, of_row
 from vfljax.report.next_command import settle
 from vfljax.report.panel import Panel, attackers, counts_tried
 from vfljax.report.ruler import Mark, Ruler, mark
-from vfljax.report.verdict_tables import AT_LEAST
+from vfljax.report.verdict_tables import AT_LEAST, FAINT
 from vfljax.report.words import count, figure, points, share, with_limits
 
 
@@ -135,9 +135,9 @@ def tried_text(p: Panel) -> str:
     )
     text = whole or every_one
     on = "undefended" if v["undefended"] else v["label"]
-    return (
-        f"{count(int(v['variants']), 'attack')} of {text} on {on}; {counts_tried(p.judged)} in all."
-    )
+    faint = f" {FAINT.capitalize()}." if p.decided.answer is Answer.SWITCH_ON and v["faint"] else ""
+    tried = f"{count(int(v['variants']), 'attack')} of {text} on {on}"
+    return f"{tried}; {counts_tried(p.judged)} in all.{faint}"
 
 
 def next_text(p: Panel) -> str:

@@ -31,6 +31,8 @@ AT_LEAST = "≥ "
 """Stands before a leak where dear attacks were not run, because cheap ones have rejected the point."""
 NO_ATTACK = "no attack reads more"
 """Stands for the leading attack if none reads more than can be read without the federation."""
+FAINT = "attacks that know it read little of planted labels at this strength"
+"""Is said of a point that attacks which know its defense hardly test, by ``defenses.rows.Strengths.faint``."""
 MEANING = "A verdict is the first of these that the limits allow."
 KNOWLEDGE = (
     "The leak if attackers know at most so many labels, the attack that leads, and the excess: what it reads "
@@ -217,7 +219,7 @@ def remark(v: dict[str, Any], utility: str) -> str:
     elif not v["known_by"] and not v["at_least"]:
         parts.append("no attack that knows it was tried")
     elif v["faint"] and Verdict(v["verdict"]).helps:
-        parts.append("attacks that know it read little of planted labels at this strength")
+        parts.append(FAINT)
     if v["missing"]:
         parts.append(f"no figure of {v['missing']}")
     if v["broken"]:
