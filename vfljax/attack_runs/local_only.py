@@ -7,8 +7,8 @@ any other, scored on the same seeds and rows. It depends on the seed, the attack
 labels and the learner, but on no trial. Its rows, of the variant ``LABEL``, therefore name no trial.
 
 All learners have one rule (``learners.RULE``), as each attack has its own. A sweep keeps the rows that it has
-stored, and a version of another rule makes all of them anew, at the next command that trains or attacks. The
-new ones count once all are made, and the earlier ones until then (``store.load``).
+stored, and a version of another rule plans all of them anew, at the next command that trains or attacks it. The
+new ones count once they are as many, and the earlier ones until then (``store.load``).
 """
 
 from __future__ import annotations

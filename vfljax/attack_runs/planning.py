@@ -115,17 +115,15 @@ def _local_only(
     most = plan.experiment.known_draws
     draws = dict.fromkeys([most, *(draws_of(each.attack, most) for each in run)])
     points = [(labels, count) for count in draws for labels in known]
-    # by attackers and seed, in order
-    wanted = collections.defaultdict[Any, dict[tuple[int, int], None]](dict)
-    have = collections.defaultdict[Any, set[tuple[int, int]]](set)
+    # points by attackers and seed, in order
+    wanted, have = (collections.defaultdict[Any, dict[Any, None]](dict) for _ in range(2))
     for key in itertools.product(attackers, plan.experiment.trained_seeds):
         wanted[key] = dict.fromkeys(points)
     for unit in stored:
-        current = rule_of_learners(unit) == learners.RULE
+        place = have if rule_of_learners(unit) == learners.RULE else wanted
         for seed in unit["seeds"]:
-            place = have if current else wanted
-            key, made = (tuple(unit["attackers"]), seed), dict.fromkeys(map(tuple, unit["points"]))
-            place[key].update(made)
+            made = dict.fromkeys(map(tuple, unit["points"]))
+            place[tuple(unit["attackers"]), seed].update(made)
     seeds: dict[tuple[Any, ...], list[int]] = {}  # by attackers and what is missing
     for (group, seed), asked in wanted.items():
         missing = tuple(point for point in asked if point not in have[group, seed])

@@ -211,7 +211,9 @@ def remaining(judged: Judged) -> str:
     of = reached(judged)
     planned, left = int(of["planned"].sum()), int((of["planned"] - of["trained"]).sum())
     minutes = _minutes_left(judged)
-    about = "" if math.isnan(minutes) else f", about {max(1, math.ceil(minutes))} min"
+    about = (
+        "" if math.isnan(minutes) or not minutes else f", about {max(1, math.ceil(minutes))} min"
+    )
     what = (
         f"{left} of {count(planned, 'point')} remain"
         if left

@@ -188,29 +188,28 @@ def _place(row: Mapping[str, Any], what: str) -> tuple[Any, ...]:
     return *(row[name] for name in names), what, row["trial" if what == "all_labels" else "seed"]
 
 
-def _with_untrained(local_only: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+def _with_untrained(local_only: pa.Table, tables: Sequence[pa.Table]) -> pa.Table:
     """Returns the rows of the local-only baseline and, as further learners of it, those of attacks on an
-    untrained bottom with the same attackers and as many known labels, from all other variants' ``tables``."""
+    untrained bottom with the same attackers and as many known labels, from the ``tables`` of variants."""
     scored = {local_only_key(row) for row in local_only.to_pylist()}
     learns = (pc.field("what") == "untrained") & (pc.field("known") > 0)
-    learned = (table.filter(learns).to_pylist() for table in tables.values() if table.num_rows)
+    learned = (table.filter(learns).to_pylist() for table in tables if table.num_rows)
     added = [row for rows in learned for row in rows if local_only_key(row) in scored]
     return pa.concat_tables([local_only, pa.Table.from_pylist(added)], promote_options="permissive")
 
 
 def _of_one_rule(local_only: pa.Table) -> pa.Table:
     """Returns the rows of the local-only baseline that have one rule of the learners: a later one once it has
-    every seed, attackers, known labels and draws that the earlier one has. Until then the earlier one counts,
-    so that neither a mean over seeds nor a maximum over learners mixes rules or lacks what there was."""
-    names = ("seed", "attackers", "known")
+    as many seeds, attackers, known labels and draws as the earlier one. Until then the earlier one counts, so
+    that neither a mean over seeds nor a maximum over learners mixes rules."""
     found = collections.defaultdict[int, set[tuple[Any, ...]]](set)
     for row in local_only.to_pylist():
-        found[row["rule"]].add((*(row[name] for name in names), row.get("draws") or 1.0))
-    chosen, have = 0, set[tuple[Any, ...]]()
-    for rule, made in sorted(found.items()):
-        if made >= have:
-            chosen, have = rule, made
-    return local_only.filter(pc.field("rule") == chosen) if found else local_only
+        found[row["rule"]].add(local_only_key(row))
+    counted = 0
+    for rule in sorted(found):
+        if len(found[rule]) >= len(found[counted]):
+            counted = rule
+    return local_only.filter(pc.field("rule") == counted) if local_only.num_rows else local_only
 
 
 def _unfinished(header: Mapping[str, Any], missing: Sequence[Unit]) -> Iterator[str]:
@@ -253,6 +252,7 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
             columns = [identity_columns(identity_of(row)._replace(outdated=True)) for row in rows]
             tables[key] = arrow_table([row | new for row, new in zip(rows, columns, strict=True)])
     baseline = [unit.name for unit in there if unit.kind == units.LOCAL_ONLY]
+    current = [of for key, of in tables.items() if not header["attacks"][key].get("outdated")]
     local_only = _of_one_rule(units.read_rows(path, baseline))
     ids = set(results["trial"].to_pylist() if results.num_rows else ())
     return StoredSweep(
@@ -261,7 +261,7 @@ def load(workdir: str | os.PathLike[str]) -> StoredSweep:
         results=results,
         attacks=_attacks(tables, ids, header["attacks"], local_only),
         unfinished=tuple(_unfinished(header, missing)),
-        local_only=_with_untrained(local_only, tables),
+        local_only=_with_untrained(local_only, current),
     )
 
 
