@@ -50,6 +50,7 @@ IMAGES = {
         "passive": {"known": 40, "steps": 200, "ema": 0.99},
         "probe": {"known": 40},
         "similarity": {"known": 40},
+        "spreading": {"known": 40},
     },
     "teacher": {},
     "notes": (
