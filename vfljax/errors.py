@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["UnmetError", "UserError", "check", "unknown"]
+__all__ = ["UnmetError", "UserError", "check", "check_choice", "unknown"]
 
 MOST = 40  # a message lists all known names up to this number
 # the folder of a wheel that holds configs, by their paths in a checkout

@@ -177,9 +177,9 @@ def attack_wire(
 def command(**options: Any) -> None:
     """Attack a finished sweep, or what any federation exchanged, without training anything.
 
-        vfljax attack --workdir=runs/quickstart --attacks=passive,norm
+        vfljax attack --workdir=runs/quickstart --attacks=joint,ranks
         vfljax attack --wire=run0.npz,run1.npz,run2.npz --workdir=runs/wire  # recorded elsewhere
-        vfljax attack --workdir=runs/quickstart --drop=norm      # removes what is stored of it
+        vfljax attack --workdir=runs/quickstart --drop=joint     # removes what is stored of it
 
     Attacks named in the sweep's config run with its options, others with published defaults. An attack that
     cannot run on the sweep is skipped, with the reason. Finished attacks are not run again. An attack whose

@@ -169,12 +169,12 @@ def command(*, dry_run: bool = False, print_config: bool = False, **options: Any
         vfljax sweep --workdir=DIR --confirm         # judges what is switched on again, on fresh seeds
 
     The same command again continues a sweep that was stopped or killed, and ends with the same table. The
-    exit status is 0 where all is done, 2 after a mistake, 130 on Ctrl-C and 143 on SIGTERM, which save what
-    is trained. Several copies of the command may run in one WORKDIR and divide the work. With
-    --launcher=local, slurm or ray other processes do so, in the same WORKDIR, which all of them must see; a
-    part that fails three times is left out, and named at the end. It writes results.parquet and .csv (one row
-    per trial), attacks.parquet and .csv, report.html, figures/*.png, and per shard the final weights and the
-    exchange; see vfljax.store.load.
+    exit status is 0 where all is done, 2 after a mistake, 3 if --fail_above or --fail_verdict is not met,
+    130 on Ctrl-C and 143 on SIGTERM, which save what is trained. Several copies of the command may run in
+    one WORKDIR and divide the work. With --launcher=local, slurm or ray other processes do so, in the same
+    WORKDIR, which all of them must see; a part that fails three times is left out, and named at the end. It
+    writes results.parquet and .csv (one row per trial), attacks.parquet and .csv, report.html,
+    figures/*.png, and per shard the final weights and the exchange; see vfljax.load.
 
     Args:
       dry_run: train nothing: print trials, programs, shards, memory, disk, attacks.
