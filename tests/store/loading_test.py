@@ -4,13 +4,14 @@ import shutil
 
 import jax
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.refusals import refused
 from tests.sweeps import attack_units, by_label, drop_units, identity
 from vfljax import store
-from vfljax.store import checkpoint
+from vfljax.store import checkpoint, loading
 
 
 def test_reading_one_setting_leaves_the_other_shards_alone(workdir):
@@ -97,3 +98,22 @@ def test_parts_are_found_by_name_or_number_and_are_trees_of_jax(tiny_sweep):
         weights["bottoms"][2]
     with pytest.raises(KeyError, match="did you mean 'party0_gradients'"):
         trial.exchange()["party0_gradient"]
+
+
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [
+        ({1: [0, 1, 2], 2: [0, 1]}, 1),
+        ({1: [0, 1, 2], 2: [0, 1, 2]}, 2),
+        ({1: [0, 1, 2], 2: [0, 2, 3, 4]}, 2),  # a unit of an extended sweep was given up
+        ({1: [0, 1], 2: [0], 3: [0, 1]}, 3),
+        ({2: [0, 1, 2], 3: []}, 2),
+    ],
+)
+def test_a_later_rule_of_learners_counts_once_it_has_as_many_rows(made, counts):
+    each = {"attackers": "[0]", "known": 20, "draws": 1.0}
+    rows = [{"rule": rule, "seed": seed, **each} for rule, of in made.items() for seed in of]
+    found = loading._of_one_rule(pa.Table.from_pylist(rows)).to_pylist()
+    assert [row["seed"] for row in found] == made[counts]
+    assert {row["rule"] for row in found} == {counts}
+    assert not loading._of_one_rule(pa.table({})).num_rows
