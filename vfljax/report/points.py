@@ -114,11 +114,14 @@ def same_points(trials: pd.DataFrame, others: pd.DataFrame) -> dict[int, int]:
       trials: of a sweep.
       others: of another sweep; configurations that the first does not have are left out.
     """
-    names = ["defenses", *(name for name in trials if "." in name or name in NUMBERS)]
+    # of either: a point with a knob or option that the first sweep has nowhere is none of its points
+    given = (name for table in (trials, others) for name in table if "." in name or name in NUMBERS)
+    names = list(dict.fromkeys(["defenses", *given]))
     first, second = (
-        table.drop_duplicates("configuration").astype(dict.fromkeys(names, object))
-        for table in (trials, others.reindex(columns=trials.columns))
+        table.drop_duplicates("configuration")
+        .reindex(columns=[*names, "configuration"])
+        .astype(dict.fromkeys(names, object))
+        for table in (trials, others)
     )
-    columns = [*names, "configuration"]
-    both = second[columns].merge(first[columns], on=names, suffixes=("_other", ""))
+    both = second.merge(first, on=names, suffixes=("_other", ""))
     return dict(zip(both["configuration_other"], both["configuration"]))
