@@ -115,11 +115,14 @@ def test_a_page_uses_names_and_flags_that_exist(page):
 
 
 def program(page: pathlib.Path) -> str:
-    """The blocks of a page as one Python program, with the sweeps of ``FEWER`` and without installing."""
+    """The blocks of a page as one Python program, with the sweeps of ``FEWER`` and without installing. Those of
+    plain text are not run."""
     lines = ["import subprocess"]
     for language, code in blocks(page):
         if language == "python":
             lines.append(code)
+            continue
+        if language == "text":  # what a block prints, or a command on a table of the reader's
             continue
         for words in commands(code):
             named = [word.removeprefix("--config=") for word in words]

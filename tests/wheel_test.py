@@ -60,7 +60,7 @@ def test_it_trains_and_reports_without_a_checkout(installed, tmp_path):
 def test_it_brings_the_configs_that_readme_names(installed, tmp_path):
     config = "--config=configs/quickstart.py"
     counts = run(installed / "vfljax", "sweep", config, "--dry_run", "--workdir=w", cwd=tmp_path)
-    assert "315 trials in " in counts
+    assert "189 trials in " in counts
     assert list(tmp_path.iterdir()) == []
 
 
