@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tests.sweeps import columns
-from vfljax.report import looks
+from vfljax.report import first_screen, looks
 from vfljax.report.families import Applying
 from vfljax.report.frames import Facts, Frames
 from vfljax.report.judged_sweep import Judged, judge_frames
@@ -144,3 +144,14 @@ def made(
     points = mock.patch.object(looks, "planned_points", return_value=len(configurations) - 1)
     with points, none if every_family else contextlib.nullcontext():
         return with_decisions(found)
+
+
+def the(judged: Judged) -> first_screen.Screen:
+    """The first screen of a sweep of one panel."""
+    (screen,) = first_screen.answers(judged)
+    return screen
+
+
+def row(screen: first_screen.Screen, name: str) -> str:
+    """The text of a row of a screen."""
+    return dict(screen.rows)[name]
