@@ -9,6 +9,7 @@
 - ``--order=reversed`` and ``--order=random:SEED`` run the files in another order.
 """
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -40,12 +41,13 @@ if not os.environ.get("VFLJAX_TEST_OPTIMIZED"):
 # two workers on two cores: threads of OpenMP, of which scikit-learn takes one a core, would wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 # workers and the processes that tests start inherit these folders; the process that made them removes them
 MADE_FOLDERS = []
 if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
     MADE_FOLDERS.append(tempfile.mkdtemp(prefix="vfljax_tests_"))
     os.environ["JAX_COMPILATION_CACHE_DIR"] = MADE_FOLDERS[-1]
-if "PYTEST_XDIST_WORKER" not in os.environ:
+if WORKER is None:
     MADE_FOLDERS.append(tempfile.mkdtemp(prefix="vfljax_data_"))
     os.environ["VFLJAX_DATA_CACHE"] = MADE_FOLDERS[-1]
 installed = importlib.util.find_spec("jax")
@@ -95,17 +97,35 @@ DEAREST = (
 )
 
 
+def worker_of(config: pytest.Config) -> str:
+    """The name of this process if it is a worker of this run, else ""."""
+    return getattr(config, "workerinput", {}).get("workerid", "")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Of a whole run the second worker imports the tests from the last file on: two in the same order would
+    compile the bytecode of each file and library twice. What a file raises is for its collection to say."""
+    if worker_of(session.config) == "gw1" and session.config.args == ["tests"]:
+        for path in sorted((ROOT / "tests").rglob("*_test.py"), reverse=True):
+            with contextlib.suppress(Exception, pytest.skip.Exception):
+                importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
 def pytest_collection_finish() -> None:
     """Modules and collected tests stay for good: the garbage collector need not walk over them again,
     and less often over what JAX traces."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 10, 10)
+    gc.set_threshold(200_000, 10, 10)
 
 
-def pytest_unconfigure() -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
     for folder in MADE_FOLDERS:
         shutil.rmtree(folder, ignore_errors=True)
+    if worker_of(config):
+        # JAX would forget its programs one by one, for five seconds. What was found is sent, and what else
+        # waits for the end of the process are temporary folders of libraries
+        atexit.register(os._exit, 0)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -173,11 +193,14 @@ def nearest_mean(columns: Any) -> Any:
 @pytest.fixture(scope="session", autouse=True)
 def learners_on_the_host() -> Iterator[dict[str, Any]]:
     """The learners of the local-only baseline, which take a third of the time of a sweep in a test. Every
-    name stands for ``nearest_mean`` meanwhile; ``real_learners`` puts them back."""
+    name stands for ``nearest_mean`` meanwhile; ``real_learners`` puts them back. What the label party fits
+    alone is boosted for few rounds, also beside real learners."""
     from vfljax.attacks import learners
+    from vfljax.sweep import alone
 
     real = dict(learners.LEARNERS)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alone, "ROUNDS", 3)
         for name in real:
             patch.setitem(learners.LEARNERS, name, learners.Learner(nearest_mean))
         yield real
@@ -206,9 +229,8 @@ def made_once(
     factory: pytest.TempPathFactory, name: str, make: Callable[[pathlib.Path], Any]
 ) -> pathlib.Path:
     """The folder that ``make(folder)`` fills: by whichever worker comes first, for all of a run."""
-    parallel = "PYTEST_XDIST_WORKER" in os.environ
     base = factory.getbasetemp()
-    folder = (base.parent if parallel else base) / name
+    folder = (base.parent if WORKER is not None else base) / name
     with filelock.FileLock(folder.with_suffix(".lock")):
         if not folder.with_suffix(".made").exists():
             make(folder)

@@ -136,6 +136,11 @@ def test_rows_that_were_never_sent_have_no_score(name):
     np.testing.assert_array_equal(np.isfinite(scores[:, 0]), sent[0])
 
 
+def read(attack, view, known):
+    """The scores of an attack without knobs."""
+    return harness.quick_jit(attack.run)(jax.random.key(0), view, known, {}).train[:, 0]
+
+
 def test_the_residual_and_the_own_output_are_the_label_exactly():
     """With one passive party whose output alone is f, in every batch, however short."""
     y, arrays = drawn(False, 205)
@@ -143,15 +148,15 @@ def test_the_residual_and_the_own_output_are_the_label_exactly():
     case = cases.make_case(y, 1, known=0, cut=1, **arrays)
     view, known = cases.seen_of(case)
     for options, expected in ({"own": True}, y), ({}, y - np.ravel(arrays["embeddings"][0])):
-        scores = direct(cases.ONE_BOTTOM, 1, **options).run(jax.random.key(0), view, known, {})
-        np.testing.assert_allclose(scores.train[:, 0], expected, atol=1e-5)
+        scores = read(direct(cases.ONE_BOTTOM, 1, **options), view, known)
+        np.testing.assert_allclose(scores, expected, atol=1e-5)
     # what two colluding parties sent adds up, and both received the same
     both = view._replace(
         embeddings=jnp.concatenate([view.embeddings, view.embeddings], -1) / 2,
         gradients=jnp.concatenate([view.gradients, view.gradients], -1),
     )
-    scores = direct(cases.ONE_BOTTOM * 2, 1, own=True).run(jax.random.key(0), both, known, {})
-    np.testing.assert_allclose(scores.train[:, 0], y, atol=1e-5)
+    scores = read(direct(cases.ONE_BOTTOM * 2, 1, own=True), both, known)
+    np.testing.assert_allclose(scores, y, atol=1e-5)
 
 
 def test_gradients_of_several_epochs_are_of_full_batches():
@@ -162,8 +167,8 @@ def test_gradients_of_several_epochs_are_of_full_batches():
     full = jnp.float32(-2 * y[:, None] / BATCH)
     sums = view.sums._replace(gradient=full * view.sums.count[:, None])
     attack = of_attacks.built("direct", (("epoch", "mean"),), 1, 1)
-    scores = attack.run(jax.random.key(0), view._replace(sums=sums), known, {})
-    np.testing.assert_allclose(scores.train[:, 0], y, atol=1e-5)
+    scores = read(attack, view._replace(sums=sums), known)
+    np.testing.assert_allclose(scores, y, atol=1e-5)
 
 
 @pytest.mark.parametrize("huber", [0.0, 0.5])
@@ -198,7 +203,9 @@ def test_regressors_do_not_depend_on_the_unit_of_the_labels(name):
 def test_least_squares_ends_at_the_ridge_solution():
     rng = np.random.default_rng(5)
     x, y, w = rng.normal(size=(3, 50)), rng.normal(size=(1, 50)), rng.random(50)
-    found = least_squares(*map(jnp.float32, (x, y, w)), 0.3, 400)
+    found = harness.quick_jit(least_squares, static_argnums=4)(
+        *map(np.float32, (x, y, w)), 0.3, 400
+    )
     ones = np.concatenate([x, np.ones((1, 50))])
     penalty = 0.3 * np.diag([1, 1, 1, 0])
     expected = np.linalg.solve(ones * w @ ones.T + penalty, ones * w @ y.T)
@@ -228,7 +235,8 @@ def test_options_that_need_classes_are_refused(name, options):
 def test_the_posterior_of_laplace_noise_is_the_mean_of_its_density():
     """By quadrature of SciPy, and without noise or doubt nothing moves or all is the noise."""
     away, tau, b = np.linspace(-3, 3, 7), 0.7, 0.5
-    log_f, found = laplace_mean(jnp.float32(away), jnp.float32(tau), jnp.float32(b))
+    mean_of = harness.quick_jit(laplace_mean)
+    log_f, found = mean_of(np.float32(away), tau, b)
 
     def density(delta, a):
         normal = np.exp(-(delta**2) / 2 / tau**2) / np.sqrt(2 * np.pi) / tau
@@ -241,7 +249,7 @@ def test_the_posterior_of_laplace_noise_is_the_mean_of_its_density():
         return np.log(seen), top / seen
 
     np.testing.assert_allclose([log_f, found], np.transpose([moments(a) for a in away]), atol=1e-4)
-    near, far = (laplace_mean(jnp.float32(away), 0.7, scale)[1] for scale in (1e-4, 1e4))
+    near, far = (mean_of(np.float32(away), tau, scale)[1] for scale in (1e-4, 1e4))
     np.testing.assert_allclose(near, away, atol=0.05)
     np.testing.assert_allclose(far, 0, atol=1e-3)
 
@@ -249,7 +257,7 @@ def test_the_posterior_of_laplace_noise_is_the_mean_of_its_density():
 def test_the_posterior_of_a_bin_is_the_mean_of_the_normal_law_within_it_and_beyond():
     mean, t, odds = np.float32([-1, 0.2, 3]), 0.8, 5.0
     low, high = np.float32([-np.inf, 0, 1]), np.float32([-0.5, 0.5, np.inf])
-    seen, found = bins_mean(mean, low, high, jnp.float32(t), jnp.float32(odds))
+    seen, found = harness.quick_jit(bins_mean)(mean, low, high, t, odds)
     theta = np.linspace(-8, 10, 200_001)
     density = np.exp(-((theta - mean[:, None]) ** 2) / 2 / t**2)
     inside = (low[:, None] < theta) & (theta < high[:, None])

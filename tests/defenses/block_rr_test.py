@@ -21,6 +21,7 @@ POINTS = [(e, s, ell) for e in (0.5, 1.0, 4.0) for s in SIGMAS for ell in (0, 1,
 
 channels = harness.quick_jit(jax.vmap(block_rr.channel, in_axes=(None, 0, 0, 0)))
 respond = harness.quick_jit(block_rr.block_rr)
+randomize = harness.quick_jit(block_rr.randomize, static_argnums=2)
 
 
 def test_the_matrix_is_that_of_the_numpy_twin():
@@ -89,12 +90,12 @@ def test_counts_have_laplace_noise_of_twice_the_inverse_of_epsilon():
 def test_labels_of_the_fold_are_read_for_the_prior_alone_and_drawn_from_it():
     """At an infinite epsilon, sigma 0 keeps all other labels, and the counts have no noise."""
     labels = np.arange(2_000) % 4 // 3  # a quarter is of class 1
-    drawn = block_rr.randomize(KEY, labels, 2, np.inf, 0.0, 1.0, 0.5)
+    drawn = randomize(KEY, labels, 2, np.inf, 0.0, 1.0, 0.5)
     changed = np.flatnonzero(drawn != labels)
     assert 0.5 * 2 * 0.75 * 0.25 * 2_000 * 0.8 < len(changed) < 0.5 * 2 * 0.75 * 0.25 * 2_000 * 1.2
     # swapping the labels of two rows of the fold leaves the counts, and so all draws, as they were
     swapped = labels.copy()
     one, other = (changed[labels[changed] == c][0] for c in (0, 1))
     swapped[[one, other]] = labels[[other, one]]
-    again = block_rr.randomize(KEY, swapped, 2, np.inf, 0.0, 1.0, 0.5)
+    again = randomize(KEY, swapped, 2, np.inf, 0.0, 1.0, 0.5)
     np.testing.assert_array_equal(again, drawn)

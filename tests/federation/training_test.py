@@ -199,7 +199,7 @@ def test_two_classes_have_an_oriented_auc_and_more_than_ten_a_top_5_accuracy(mon
 def member_of(group, place):
     """One trial of a group."""
     members = specs.member_of_trials(group.spec, group.trials.iloc[[place]], [])
-    return jax.tree.map(lambda a: jnp.asarray(a)[0], members)
+    return jax.tree.map(lambda a: np.asarray(a)[0], members)
 
 
 def test_a_trial_starts_from_the_weights_of_its_seed():
@@ -210,7 +210,7 @@ def test_a_trial_starts_from_the_weights_of_its_seed():
     for place in (0, 1):
         begun = start(member_of(group, place), plan.table, weights)
         seed = int(group.trials["seed"].iloc[place])
-        own = jax.tree.map(lambda a, seed=seed: a[seed], weights)
+        own = jax.tree.map(lambda a, seed=seed: np.asarray(a)[seed], weights)
         harness.assert_same_bits(begun.state.weights, own)
 
 
@@ -219,10 +219,10 @@ def test_a_trial_learns_from_its_own_teacher():
     group = plan.groups[0]
     rows, classes = group.spec.num_rows, plan.dataset.num_classes
     weights = initial.initial_weights(group.spec, plan.experiment, plan.seeds, plan.table)
-    certain = jnp.eye(classes)[jnp.arange(rows) % classes]
-    scores = jnp.stack([jnp.full(certain.shape, 1 / classes), certain])
+    certain = np.eye(classes, dtype=np.float32)[np.arange(rows) % classes]
+    scores = np.stack([np.full(certain.shape, np.float32(1 / classes)), certain])
     table, member = plan.table._replace(scores=scores), member_of(group, 0)
-    begun = training.make_start(group.spec)(member, table, weights)
+    begun = harness.quick_jit(training.make_start(group.spec))(member, table, weights)
     now = training.epoch_of(0, plan.seeds, rows)
     epoch = harness.quick_jit(training.make_epoch(group.spec))
     first, second = (

@@ -4,7 +4,6 @@ takes longer than most tests."""
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tests.harness import quick_jit
@@ -12,7 +11,7 @@ from vfljax.models.parties import from_module
 
 
 def pixels(*shape, seed=0):
-    return jnp.asarray(np.random.default_rng(seed).uniform(size=shape), jnp.float32)
+    return jax.device_put(np.float32(np.random.default_rng(seed).uniform(size=shape)))
 
 
 @functools.cache
@@ -32,7 +31,7 @@ def draw(init, *inputs):
 
     def number(path, leaf):
         middle = 1.0 if getattr(path[-1], "key", "") in ("scale", "var") else 0.0
-        return jnp.asarray(rng.normal(middle, 0.1, leaf.shape), leaf.dtype)
+        return rng.normal(middle, 0.1, leaf.shape).astype(leaf.dtype)
 
     shapes = jax.eval_shape(lambda key: init(key, *inputs), jax.random.key(0))
-    return jax.tree_util.tree_map_with_path(number, shapes)
+    return jax.device_put(jax.tree_util.tree_map_with_path(number, shapes))

@@ -91,6 +91,8 @@ def at(value, seed, wobble=0.0):
     return value[seed] if isinstance(value, list) else value + wobble * WOBBLE[seed]
 
 
+# Arrow's strings, of which pandas makes frames of stored sweeps, double the time of judging frames this small
+@pd.option_context("mode.string_storage", "python")
 def made(
     *configurations: dict[str, Any],
     defenses: tuple[str, ...] = (),

@@ -9,6 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from tests import sweeps
 from tests.sweeps import tiny
 from vfljax.report.frames import _best_alone
+from vfljax.sweep import alone
 from vfljax.sweep.alone import ALONE_LEARNERS, ROUNDS, Alone, _standardized
 from vfljax.sweep.grid import parse
 from vfljax.sweep.plan import make_plan
@@ -56,7 +57,8 @@ def test_the_best_on_validation_rows_is_taken_seed_by_seed():
     assert found["alone_test"].isna().tolist() == [False, False, True]
 
 
-def test_learners_read_the_label_partys_columns_alone():
+def test_learners_read_the_label_partys_columns_alone(monkeypatch):
+    monkeypatch.setattr(alone, "ROUNDS", ROUNDS)  # which the tests of sweeps lower
     plan = make_plan(parse(tiny()))
     found = Alone(plan).figures(1)
     names = {

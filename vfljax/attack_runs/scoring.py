@@ -214,7 +214,7 @@ class Scorer:
             "selects": arrays.get("selects"),
             "groups": arrays.get("groups"),
         }
-        true = TrueLabels(**jax.tree.map(jnp.asarray, on_host))
+        true = TrueLabels(**jax.device_put(on_host))
         self._true = batch_layout.share(with_places(true, len(train)))
         self._width, self._naming, self._level = width, naming, level
         numbers = numbers_of_rows(arrays)

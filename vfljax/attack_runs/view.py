@@ -66,7 +66,7 @@ def common_data(table: Table, arrays: Mapping[str, np.ndarray], parties: Sequenc
       parties: whose columns are taken.
     """
     names = ("mean", "scale", "train", "test", "label_mean", "label_scale")
-    table = of_parties(table, parties)._replace(known_order=jnp.asarray(arrays["known_order"]))
+    table = of_parties(table, parties)._replace(known_order=jax.device_put(arrays["known_order"]))
     by_seed = {name: getattr(table, name) for name in (*names, "known_order")}
     by_seed = with_places(by_seed, len(table.train))
     no_rows: Any = np.zeros((len(by_seed["train"]), 0), np.int32)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet as pq
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -249,8 +248,8 @@ def _scored(model: Any, x: np.ndarray, y: np.ndarray, folds: Folds) -> float:
     # on a busy machine threads of OpenMP that wait for each other take twenty times as long as one (measured)
     with threadpool_limits(1, "openmp"):
         if y.dtype.kind == "f":
-            named = jnp.float32(cross_val_predict(model, x, y, cv=folds))
-            found = float(_concordance(named, jnp.asarray(y)))
+            named = np.asarray(cross_val_predict(model, x, y, cv=folds), np.float32)
+            found = float(_concordance(named, y))
             return max(found, 1 - found)
         chances: Any = cross_val_predict(model, x, y, cv=folds, method="predict_proba")
     if chances.shape[1] == 2:

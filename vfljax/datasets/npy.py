@@ -109,8 +109,8 @@ class Part:
         return self._cut(np.asarray(self._rows[which]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        del copy  # the result is always a copy
-        return np.ascontiguousarray(self._cut(self._rows), dtype)
+        del copy  # the result is always a copy, which no change of the file on disk reaches
+        return np.array(self._cut(self._rows), dtype, order="C")
 
 
 def part(rows: np.ndarray, *where: Any) -> Any:

@@ -380,9 +380,13 @@ def guess_text(epsilon: float, options: Mapping[str, Any], prior: Array | HostAr
         return "differs from seed to seed"  # with the estimated prior
     if len(prior) == 1:
         return "not defined for numbers"
+    return f"{float(_guessed(prior, epsilon)):.3f}"
+
+
+@jax.jit  # one program in place of one for each operation
+def _guessed(prior: Array, epsilon: Array | float) -> Array:
     uniform = jnp.full(len(prior), 1 / len(prior))
-    guess = best_guess(jnp.asarray(prior, jnp.float32), channel(uniform, epsilon))
-    return f"{float(guess):.3f}"
+    return best_guess(prior, channel(uniform, epsilon))
 
 
 ROW = DefenseRow(

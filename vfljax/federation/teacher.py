@@ -70,7 +70,7 @@ def teacher_scores(
     light = from_module(network).light
     together = (8 if light else 1) if machine.offered().cpu else len(lessons.seed)
     # the table is an argument, because a constant would be compiled into the program
-    given = jax.tree.map(jnp.asarray, lessons), table._replace(scores=None)
+    given = jax.device_put(lessons), table._replace(scores=None)
     lower = jax.jit(all_teachers, static_argnums=2).lower
     return machine.run_fitting(lambda width: lower(*given, width).compile(), together, given)
 

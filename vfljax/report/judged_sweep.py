@@ -65,6 +65,7 @@ def judge_frames(
     frames: Frames,
     level: float = LEVEL,
     published: bool = True,
+    other: Judged | None = None,
 ) -> Judged:
     """Returns a sweep with the verdicts on its frames, or on a part of them, without any decision.
 
@@ -74,10 +75,11 @@ def judge_frames(
       frames: as ``frames.read_frames`` returns them.
       level: of each limit on which a verdict or a cost rests.
       published: whether the columns of published attacks are computed.
+      other: the same frames, judged at another level: what depends on none is taken from it.
     """
     verdicts = verdict_frame(frames.rows, frames.trials, frames.facts, level)
-    out = with_columns(verdicts, frames, published).assign(recommended=False)
-    return Judged(sweep, experiment, *frames, out)
+    out = with_columns(verdicts, frames, published, None if other is None else other.verdicts)
+    return Judged(sweep, experiment, *frames, out.assign(recommended=False))
 
 
 def of_same_points(found: Judged, other: Judged) -> pd.DataFrame:

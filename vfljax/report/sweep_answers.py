@@ -77,10 +77,19 @@ class Limited(NamedTuple):
 class Levels:
     """Frames of a sweep, judged at any level, at each once."""
 
-    def __init__(self, sweep: StoredSweep, experiment: Config, frames: Frames) -> None:
-        self.experiment, self.facts = experiment, frames.facts
-        judge = functools.partial(judge_frames, sweep, experiment, frames, published=False)
-        self.judged = functools.cache(judge)
+    def __init__(self, of: Judged, frames: Frames) -> None:
+        """``of`` is a sweep, judged already or not, and ``frames`` are its frames or a part of them."""
+        self.experiment, self.facts = of.experiment, frames.facts
+        whole = frames.rows is of.rows and frames.trials is of.trials and not of.verdicts.empty
+        self._other = of if whole else None
+        self._judge = functools.partial(
+            judge_frames, of.sweep, of.experiment, frames, published=False
+        )
+        self.judged = functools.cache(self._judged)
+
+    def _judged(self, level: float) -> Judged:
+        self._other = self._judge(level, other=self._other)
+        return self._other
 
     def limited(self, panel: str, number: int) -> Limited:
         """Returns the points of a panel at the limits of one of ``number`` looks."""
@@ -100,13 +109,13 @@ def with_decisions(found: Judged) -> Judged:
     if frames.trials.empty:  # no seed of the first look was trained
         nothing = decision.decide(Evidence([], [], found.facts.goal, diverged=_diverged(found)))
         return found._replace(decisions=dict.fromkeys(found.trials["panel"].unique(), nothing))
-    explored = Levels(found.sweep, found.experiment, frames)
+    explored = Levels(found, frames)
     again = found.confirmed
-    fresh = None if again is None else Levels(again.sweep, again.experiment, again.frames)
+    fresh = None if again is None else Levels(again, again.frames)
     decisions, stage2 = {}, {}
     for panel in found.trials["panel"].unique():
         if own := found.stage2.get(panel):
-            of = Levels(own.sweep, own.experiment, own.frames).limited(panel, len(LOOKS))
+            of = Levels(own, own.frames).limited(panel, len(LOOKS))
             stage2[panel] = of.choosing
         else:
             of = explored.limited(panel, number)

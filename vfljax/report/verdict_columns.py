@@ -38,15 +38,37 @@ from vfljax.report.points import members, members_of, points_of
 from vfljax.report.verdict_frame import verdict_frame
 from vfljax.report.verdicts import LITTLE
 
+OF_NO_LEVEL = [
+    *("label", "faint", "epsilon claimed", "approximate epsilon", "approximate delta"),
+    *("known_by", "author_says"),
+]
+"""The columns that do not depend on the level of the verdicts' limits."""
 
-def with_columns(verdicts: pd.DataFrame, frames: Frames, published: bool = True) -> pd.DataFrame:
+
+def with_columns(
+    verdicts: pd.DataFrame,
+    frames: Frames,
+    published: bool = True,
+    other: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """Returns verdicts with the columns of this module.
 
     Args:
       verdicts: of ``verdict_frame``, on these frames.
       frames: of the sweep.
       published: whether the columns of published attacks are among them.
+      other: verdicts on the same frames at another level, with these columns, of which those that depend on no
+        level are taken; None computes them.
     """
+    out = verdicts.join(_of_no_level(verdicts, frames) if other is None else other[OF_NO_LEVEL])
+    if published:
+        of_published = _published(out, frames)
+        out = out.join(of_published, on=[*of_published.index.names])
+    return out.assign(representative=_representative(out, frames.facts))
+
+
+def _of_no_level(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:
+    """Returns the columns ``OF_NO_LEVEL`` [verdicts]."""
     points = points_of(frames.trials)
     every = [*members(points)]
     faint = {of.configuration for of in every if defenses.TABLE[of.defense].faint(of.knobs)}
@@ -60,12 +82,11 @@ def with_columns(verdicts: pd.DataFrame, frames: Frames, published: bool = True)
     for of, said in zip(every, remarks, strict=True):
         if pair := said.approximate:
             about.loc[of.configuration, ["approximate epsilon", "approximate delta"]] = pair
-    out = verdicts.join(about, on="configuration")
-    out = out.join(_known_by(out, frames))
-    if published:
-        of_published = _published(out, frames)
-        out = out.join(of_published, on=[*of_published.index.names])
-    return out.assign(representative=_representative(out, frames.facts))
+    return (
+        verdicts[["configuration"]]
+        .join(about, on="configuration")
+        .join(_known_by(verdicts, frames))[OF_NO_LEVEL]
+    )
 
 
 def _published(verdicts: pd.DataFrame, frames: Frames) -> pd.DataFrame:

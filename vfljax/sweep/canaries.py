@@ -12,6 +12,7 @@ decides whether a row is included, here which label it has; the proof is the sam
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -49,6 +50,7 @@ class Planted(NamedTuple):
     told: Told  # what columns alone tell of counterfactual labels; {} for coins
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def coins(seed: int, rows: int, count: int, num_classes: int) -> tuple[Array, Array, Array]:
     """Draws the places [count] of a seed's canaries among ``rows`` rows, their candidates [count, 2] in
     ascending order, and their labels [count]."""
@@ -125,18 +127,17 @@ def _beside_counterfactuals(
 ) -> HostArray:
     """Returns the pairs [n, 2] of ``counterfactuals.pairs_of``, and adds to ``told`` what opponents guess."""
     pairs, scores = counterfactuals.pairs_of(seed, dataset, columns, split, places)
-    labels, nobody = (
-        dataset.labels[split.train[places]],
-        jnp.zeros(len(places)),
-    )  # none is chosen on
+    labels = dataset.labels[split.train[places]]
+    nobody = np.zeros(len(places), np.float32)  # none is chosen on
     for name, of in scores.items():
-        figures = guess_figures(jnp.asarray(of), jnp.asarray(labels), jnp.asarray(pairs), nobody)
+        figures = guess_figures(of, labels, pairs, nobody)
         total = told.setdefault(name, {})
         for title in (title for title in figures if not title.startswith(HALVES[0])):
             total[title] = total.get(title, 0.0) + float(figures[title])
     return pairs
 
 
+@jax.jit
 def guess_figures(scores: Array, labels: Array, candidates: Array, half: Array) -> dict[str, Array]:
     """Counts guesses of the coins, and the right ones. An attack guesses the candidate of higher score.
 

@@ -122,7 +122,7 @@ def _train(maker: DefenseSpec, identities: Sequence[Identity], num_classes: int)
         train = functools.partial(_make, maker, num_classes)
         return jax.lax.map(lambda each: train(*each), (seeds, knobs), batch_size=together)
 
-    given = jnp.asarray(seeds), knobs
+    given = jax.device_put(seeds), knobs
     lower = jax.jit(all_of_them, static_argnums=2).lower
     trained = jax.device_get(
         machine.run_fitting(lambda width: lower(*given, width).compile(), together, given)

@@ -88,7 +88,7 @@ def initial_weights(
       level: of ``programs.compiler_options``.
     """
     ones = jax.tree.map(lambda a: np.ones(a.shape, a.dtype), _two_rows(table))
-    arguments = jnp.asarray(seeds), ones
+    arguments = jax.device_put(seeds), ones
     # drawing weights multiplies nothing, so that sweeps of another precision share the program
     models_alone = dataclasses.replace(models(spec), precision="float32")
     # the program runs once, and on CPU optimizing it took minutes for a deep network (ResNet-18)

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import gc
 import importlib.metadata
+import itertools
 import os
 import pathlib
 import threading
@@ -28,6 +29,8 @@ from vfljax.types import Array, PyTree
 
 # compiled programs hold memory maps, of which Linux allows a process 65,530; XLA crashes without one
 MOST_MAPS = 40_000
+BETWEEN_COUNTS = 4
+"""The memory maps are counted before one of so many builds, because the system takes 30 ms to list 30,000."""
 FLAG = "xla_backend_optimization_level"
 # kernels without MLIR and in one module. jaxlib 0.12 has no such emitters, and refuses an option that it does
 # not know
@@ -283,6 +286,7 @@ def _spending(kind: str) -> Iterator[None]:
 
 
 _PROGRAMS: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+_BUILDS = itertools.count()
 
 
 def program(
@@ -342,7 +346,8 @@ def _cached(key: Hashable, build: Callable[[], Any]) -> Any:
         if key in _PROGRAMS:
             _PROGRAMS.move_to_end(key)
             return _PROGRAMS[key]
-    make_room()
+    if next(_BUILDS) % BETWEEN_COUNTS == 0:
+        make_room()
     built = build()
     with _LOCK:
         return _PROGRAMS.setdefault(key, built)  # another thread may have built it meanwhile

@@ -9,7 +9,6 @@ import pathlib
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vfljax import store
@@ -70,7 +69,7 @@ def read(workdir: pathlib.Path, name: str, count: int, like: Snapshot) -> Saved 
     def restored(place: str, leaf: Any) -> Any:
         if place not in saved:
             return np.zeros((count, *leaf.shape[1:]), leaf.dtype)
-        array = jnp.asarray(tree["progress"][place][:count])
+        array = jax.device_put(tree["progress"][place][:count])
         return jax.random.wrap_key_data(array) if is_key(leaf) else array
 
     every = [restored(f"{i:05d}", leaf) for i, leaf in enumerate(leaves)]

@@ -187,7 +187,7 @@ def empty_snapshot(
 
     def zeros(a: jax.ShapeDtypeStruct) -> Any:
         if batch_layout.is_key(a):
-            return jax.random.wrap_key_data(jnp.zeros((count, 2), jnp.uint32))
+            return jax.random.wrap_key_data(np.zeros((count, 2), np.uint32))
         return np.zeros((count, *a.shape), a.dtype)
 
     return jax.tree.map(zeros, shapes)
@@ -311,7 +311,10 @@ def _alone_figures(
             # not wider than the trainer of the shard, whose width fits into memory
             alone = Trainer(bare, shard, pool, trainer.orders, trainer.layout.width)
     member, snapshot = alone.start(shard)
-    absent = member.hparams.absent.at[:, : spec.passive].set(1.0)
+    # on the host, so that no program is compiled for each shape
+    absent = np.array(member.hparams.absent)
+    absent[:, : spec.passive] = 1.0
+    absent = jax.device_put(absent, member.hparams.absent.sharding)
     member = member._replace(hparams=member.hparams._replace(absent=absent))
     run = alone.epochs(member, snapshot, count=len(undefended))
     ((snapshot, finite),) = collections.deque(run, maxlen=1)

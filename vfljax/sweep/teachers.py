@@ -149,7 +149,9 @@ def train_teachers(
         drawn = [teacher_start(table, network, int(seed)) for seed in seeds]
         loaded = [pretrained.load(network, weights, teacher.pretrained)[0] for weights in drawn]
         start = jax.tree.map(lambda *parts: np.stack(parts), *loaded)
-    scores = np.asarray(teacher_scores(table, jnp.asarray(seeds), taught, teacher, network, start))
+    scores = np.asarray(
+        teacher_scores(table, jax.device_put(seeds), taught, teacher, network, start)
+    )
     if not np.all(np.isfinite(scores)):
         remedy = f"lower config.teacher.learning_rate ({teacher.learning_rate:g})"
         raise UserError("the label party's teacher diverged", remedy=remedy)

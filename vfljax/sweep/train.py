@@ -16,7 +16,6 @@ from concurrent.futures import Executor, Future, wait
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from vfljax import machine, plugins, store, switches
@@ -222,7 +221,7 @@ def ready(plan: Plan, workdir: pathlib.Path) -> Plan:
     if taught is not None:
         there = store.read_keyed(workdir, TEACHERS)
         scores = np.stack([there[name] for name in teachers.identities(taught)])
-        table = plan.table._replace(scores=jnp.asarray(scores))
+        table = plan.table._replace(scores=jax.device_put(scores))
         plan = plan._replace(table=table, teachers=teacher_of)
     return plan._replace(codebooks=codebooks.codebooks(plan.groups, workdir))
 

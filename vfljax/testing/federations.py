@@ -13,7 +13,17 @@ import numpy as np
 from vfljax.defenses import TrainingData, with_networks
 from vfljax.federation import protocol
 from vfljax.models import MLP
-from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec, State, Weights
+from vfljax.types import (
+    Array,
+    Batch,
+    Context,
+    DefenseSpec,
+    HostArray,
+    HParams,
+    Spec,
+    State,
+    Weights,
+)
 
 COLUMNS = 6  # of every party
 ROWS = 24  # training rows
@@ -95,19 +105,20 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
     rows = spec.batch_size if rows is None else rows
     rng = np.random.default_rng(seed)
     scores = rng.dirichlet(np.ones(spec.num_classes), rows)
+    index = rng.permutation(spec.num_rows)[:rows].astype(np.int32)
     with jax.ensure_compile_time_eval():  # concrete arrays, even if a traced function asks first
-        index = jnp.asarray(rng.permutation(spec.num_rows)[:rows], jnp.int32)
         return Batch(
-            features=tuple(
-                jnp.asarray(rng.normal(size=(rows, COLUMNS)), jnp.float32) for _ in spec.bottoms
-            ),
-            anchor=tuple(
-                jnp.asarray(rng.normal(size=(1, COLUMNS)), jnp.float32) for _ in spec.bottoms
-            ),
-            labels=make_labels(spec)[index],
-            index=index,
-            scores=jnp.asarray(scores, jnp.float32),
+            features=tuple(_on_device(rng.normal(size=(rows, COLUMNS))) for _ in spec.bottoms),
+            anchor=tuple(_on_device(rng.normal(size=(1, COLUMNS))) for _ in spec.bottoms),
+            labels=jax.device_put(_labels_on_host(spec)[index]),
+            index=jax.device_put(index),
+            scores=_on_device(scores),
         )
+
+
+def _on_device(numbers: HostArray) -> Array:
+    """Returns float32 numbers as an array of JAX. ``jnp.asarray`` would compile a program for each shape."""
+    return jax.device_put(np.asarray(numbers, np.float32))
 
 
 def make_context(rows: int, step: int = 0) -> Context:
@@ -132,10 +143,14 @@ def make_context(rows: int, step: int = 0) -> Context:
 
 def make_labels(spec: Spec) -> jax.Array:
     """Returns the labels [N] of all training rows, drawn uniformly from the classes, or normal numbers."""
+    return jax.device_put(_labels_on_host(spec))
+
+
+def _labels_on_host(spec: Spec) -> HostArray:
     rng = np.random.default_rng(spec.num_classes)
     if spec.num_classes == 1:
-        return jnp.asarray(rng.normal(size=spec.num_rows), jnp.float32)
-    return jnp.asarray(rng.integers(spec.num_classes, size=spec.num_rows), jnp.int32)
+        return rng.normal(size=spec.num_rows).astype(np.float32)
+    return rng.integers(spec.num_classes, size=spec.num_rows).astype(np.int32)
 
 
 @functools.cache
@@ -147,14 +162,14 @@ def make_weights(spec: Spec, seed: int) -> Weights:
       seed: of the draws.
     """
     rng = np.random.default_rng(seed)
-    examples = tuple(jnp.zeros((2, COLUMNS)) for _ in spec.bottoms)
+    examples = (jax.ShapeDtypeStruct((2, COLUMNS), np.float32),) * len(spec.bottoms)
     shapes = jax.eval_shape(protocol.make_weights(spec), jax.random.key(0), examples)
 
     def fill(path: Any, leaf: Any) -> Any:
         if path[-1].key in ("scale", "var", "mean"):
-            return jnp.asarray(np.full(leaf.shape, path[-1].key != "mean"), jnp.float32)
+            return _on_device(np.full(leaf.shape, path[-1].key != "mean"))
         spread = 1 / np.sqrt(leaf.shape[0]) if path[-1].key == "kernel" else 0.1
-        return jnp.asarray(rng.normal(size=leaf.shape) * spread, jnp.float32)
+        return _on_device(rng.normal(size=leaf.shape) * spread)
 
     with jax.ensure_compile_time_eval():  # cached, so concrete even if a traced function asks first
         return jax.tree_util.tree_map_with_path(fill, shapes)

@@ -322,9 +322,12 @@ def _planted(tested: TestedAttack) -> str:
     return f"of labels given away in {ways} ways it reads {best:.2f} at most ({scale})"
 
 
+_concordance = jax.jit(metrics.concordance)
+
+
 def _leak(scores: HostArray, labels: HostArray) -> float:
     if scores.shape[1] == 1:
-        found = float(metrics.concordance(jnp.float32(scores[:, 0]), jnp.asarray(labels)))
+        found = float(_concordance(np.float32(scores[:, 0]), np.float32(labels)))
         return max(found, 1 - found)
     if scores.shape[1] > 2:
         return balanced_accuracy_score(labels, scores.argmax(axis=1))
