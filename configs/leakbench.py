@@ -1,6 +1,6 @@
 """The data sets of LeakBench: parties, networks, training and attacks, frozen with AutoLeak's version.
 
-    python -m launch.leakbench --data=digits --entry=mine.json --workdir=runs/mine
+    python -m launch.leakbench --data=digits --entry=flips.json --plugin=flips.py --workdir=runs/flips_digits
     python -m launch.sweep --config=configs/leakbench.py:digits --workdir=runs/undefended
 
 The variant is a data set's name, `configs/leakbench.py:spambase`. Networks, shares, batches and epochs are

@@ -1,7 +1,7 @@
 """The grid of an audit of boosted trees: how they grow, and the defenses with their strengths, weak ones first.
 
     vfljax audit --trees --data=table.csv --label=y --parties="bank: AGE; telco: *" --workdir=runs/trees
-    vfljax audit --trees --trees_config=mine.py ...  # a copy of this file, with other numbers
+    vfljax audit --trees --trees_config=my_trees.py ...  # a copy of this file, with other numbers
 
 It is no config of `python -m launch.sweep`: nothing here is trained by gradient descent. ``boosting`` and the
 values of a method in ``grid`` are fields of ``vfljax.federation.trees.Boosting``, which explains them. A tuple

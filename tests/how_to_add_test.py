@@ -3,11 +3,11 @@
 import functools
 import pathlib
 import re
-import shutil
+import sys
 
 import pytest
 
-from tests.plugins.use_test import OWN, forget
+from tests.plugins.use_test import forget
 from vfljax import attacks, datasets, defenses, models, testing
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -17,7 +17,7 @@ TOPS = ("analysis", "configs", "launch", "tests", "vfljax")
 PATH = re.compile(rf"(?:{'|'.join(TOPS)})/[\w/]+(?:\.\w+)?")
 NAME = re.compile(r"[A-Za-z_][\w.]*")
 # words of the pages that are no names of ours: what is written in a config, or brought by others
-OTHERS = {"nn.BatchNorm", "hidden", "mine"}
+OTHERS = {"nn.BatchNorm", "hidden", "flips.py", "flips_test.py", "unsigned.py", "unsigned_test.py"}
 
 
 @functools.cache
@@ -48,20 +48,26 @@ def test_every_file_name_and_piece_of_code_on_a_page_exists(path):
         assert code.strip("\n") in (ROOT / head.removeprefix("# ")).read_text()
 
 
-@pytest.mark.parametrize(("page", "row"), [("a_defense", "shuffle"), ("an_attack", "guess")])
-def test_the_contract_is_asked_of_a_plugin_as_the_page_says(page, row, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("page", "file", "row"), [("a_defense", "flips", "signs"), ("an_attack", "unsigned", "line")]
+)
+def test_the_file_of_a_page_is_used_as_it_stands_and_keeps_the_contract(
+    page, file, row, tmp_path, monkeypatch
+):
     tables = dict(defenses.TABLE), dict(attacks.TABLE)
-    shutil.copy(OWN, tmp_path / "mine.py")
+    plugin, tests = blocks((GUIDE / f"add_{page}.md").read_text(), "py")
+    (tmp_path / f"{file}.py").write_text(plugin)
     monkeypatch.chdir(tmp_path)
-    *_, lines = blocks((GUIDE / f"add_{page}.md").read_text(), "py")
     names: dict = {}
     try:
-        exec(lines, names)
+        exec(tests, names)
         (mark,) = names["test_the_contract"].pytestmark
-        assert mark.args == ("rule", testing.rules(f"mine:{row}"))
-        names["test_the_contract"](mark.args[1][0])
+        assert mark.args == ("rule", testing.rules(f"{file}:{row}"))
+        for rule in mark.args[1]:
+            names["test_the_contract"](rule)
     finally:
         forget(tables)
+        sys.modules.pop(file, None)
 
 
 def test_every_member_has_tests_of_its_own():

@@ -41,13 +41,13 @@ def run(
 ) -> None:
     """Enter a defense into LeakBench, break an entry, and check what entries store.
 
-        python -m launch.leakbench --data=digits --entry=mine.json --plugin=mine.py --workdir=runs/mine
-        python -m launch.leakbench --data=digits --entry=mine.json --attacks=theirs:flip --plugin=theirs.py \\
-            --by=NAME --how="what it does" --workdir=runs/mine
+        python -m launch.leakbench --data=digits --entry=flips.json --plugin=flips.py --workdir=runs/flips
+        python -m launch.leakbench --data=digits --entry=FILE --attacks=theirs:flip --plugin=theirs.py \\
+            --by=NAME --how="what it does" --workdir=runs/broken
         python -m launch.leakbench --data=digits --entry=FILE --exchange=FOLDER --workdir=runs/exchange
         python -m launch.leakbench --data=digits --entry=FILE --break=SCORES --by=NAME --how="what it does"
-        python -m launch.leakbench --data=digits --entry=FILE --readers=mine.py --by=NAME \\
-            --how="what it does" --workdir=runs/mine
+        python -m launch.leakbench --data=digits --entry=FILE --readers=nearest_mean.py --by=NAME \\
+            --how="what it does" --workdir=runs/read
         python -m launch.leakbench --verify
         python -m launch.leakbench --verify --retrain --data=digits --entry=FILE --workdir=runs/anew
 
