@@ -94,6 +94,15 @@ def test_a_copy_of_the_label_is_named(tmp_path, copy):
     assert "it all but is the label" in sentence
 
 
+def test_of_labels_that_are_numbers_a_copy_is_named_by_its_concordance(tmp_path):
+    table = values()
+    table["y"] = np.random.default_rng(1).normal(size=ROWS).round(3).tolist()
+    path = written(tmp_path / "t.csv", table | {"copy": [-y for y in table["y"]]})
+    seen = surveyed(path, "bank: age; telco: *", options={"drop": ("id",), "task": "regression"})
+    assert [column.column for column in seen.revealing] == ["copy"]
+    assert seen.revealing[0].leak > 0.8  # of a tree of few leaves
+
+
 def test_only_columns_that_predict_as_well_as_all_together_are_warned_of(plain):
     """The remedy drops all of them, and what is dropped already."""
     columns = (RevealingColumn("a copy", "telco", 0.95), RevealingColumn("age", "bank", 0.77))

@@ -349,6 +349,11 @@ def answers(rows=range(N), array=ONES, **options):
         ([sends(), answers(scale=0)], "^scale=0 is no factor"),
         ([sends(), lambda wire: wire.received(0, vfljax.recorder.Message(1, 0, wire), ONES)], "of party 1"),
         ([sends(), answers(array=np.ones((N, 2)))], r"receives rows of shape \[2\] after"),
+        ([lambda wire: wire.told(0, -1, "root", range(N))], "^tree=-1 is no number of a tree"),
+        ([lambda wire: wire.told(0, 0, "root", range(N), np.ones((N, 3)))], r"gradients of shape \[24, 3\]"),
+        ([sends(rows=[0] * N), answers(rows=np.arange(N))], "no messages of these rows"),
+        ([sends(rows=2 * [*range(N // 2)]), answers(rows=sorted(2 * [*range(N // 2)]))], "in another order"),
+        ([sends(array=object())], "a object that NumPy cannot read|sends object"),
     ],
 )  # fmt: skip
 def test_what_is_no_message_is_refused_and_nothing_is_lost(calls, line, folder):
@@ -375,6 +380,7 @@ def test_what_is_no_message_is_refused_and_nothing_is_lost(calls, line, folder):
         ([sends()], {"labels": LABELS, "task": "amounts"}, "task='amounts' is unknown: choose cl"),
         ([sends()], {"labels": [np.nan, *LABELS[1:]], "task": "regression"}, "hold nan in row 0"),
         ([sends()], {"labels": LABELS, "known_labels": [1]}, "for each of the 0 known rows"),
+        ([sends()], {"labels": LABELS, "known_rows": [N]}, "known_rows has rows that are not among"),
         ([sends()], {"columns": [np.ones((3, 2))], "labels": LABELS}, r"has the shape \[3, 2\]"),
         ([sends()], {"columns": [None, COLUMNS], "labels": LABELS}, "of 2 parties, and 1 sent"),
         ([sends()], {"columns": {"shop": COLUMNS}, "labels": LABELS}, "^columns='shop' names a party"),
@@ -390,6 +396,53 @@ def test_what_is_no_wire_is_refused_and_no_file_is_written(calls, given, line, t
         call(wire)
     refused(wire.save, tmp_path / "wire.npz", match=line, **given)
     assert not [*tmp_path.iterdir()]
+
+
+class Tensor(np.ndarray):
+    """As PyTorch's where a recorder reads it, of a type that NumPy knows."""
+
+    requires_grad = True
+
+    def detach(self):
+        return self
+
+    float = cpu = detach
+
+    def register_hook(self, hook):
+        self.hook = hook
+
+
+class Module:
+    """Its hook is called as PyTorch calls that of a module's forward pass."""
+
+    def register_forward_hook(self, hook):
+        self.hook = hook
+
+    def __call__(self, output):
+        self.hook(self, (), output)
+        return output
+
+
+def test_a_module_is_recorded_within_a_batch_and_its_gradients_come_at_any_time(folder):
+    wire, module = vfljax.Recorder(), Module()
+    wire.torch(module, "bank")
+    module(ONES.view(Tensor))  # an evaluation, of no batch
+    outputs = []
+    for rows in np.split(np.arange(N).astype(np.int64).view(Tensor), 2):
+        with wire.batch(rows, scale=4.0):
+            outputs.append(module(np.outer(1 + rows, np.ones(D)).view(Tensor)))
+    for output in outputs[::-1]:
+        output.hook(4 * output)  # as a loss that was scaled sends it back
+    without = ONES.view(Tensor)
+    without.requires_grad = False
+    with wire.batch(range(N)):
+        module(without)
+        refused(wire.batch(range(N)).__enter__, match="begun within another one")
+        refused(module, "no tensor", match="module of party 'bank' returns a str")
+    found, _ = saved(wire, folder, labels=LABELS, drop_unanswered=True)
+    expected = np.outer(1 + np.arange(N), np.ones(D))
+    np.testing.assert_array_equal(found.parties[0].embeddings[0], expected)
+    np.testing.assert_array_equal(found.parties[0].gradients[0], expected)
 
 
 def test_nothing_but_numpy_is_imported():

@@ -1,5 +1,7 @@
 """The answers of a stored sweep: at which limits its points are chosen and denied, on which seeds."""
 
+import shutil
+
 import pytest
 from scipy import stats
 
@@ -8,8 +10,8 @@ from vfljax.report import decision, looks
 from vfljax.report.decision import Answer, Reason
 from vfljax.report.families import Applying
 from vfljax.report.frames import Frames
-from vfljax.report.judged_sweep import judge_frames
-from vfljax.report.sweep_answers import with_decisions
+from vfljax.report.judged_sweep import CONFIRMED, STAGE2, judge_frames
+from vfljax.report.sweep_answers import judge_sweep, with_decisions
 from vfljax.store import Unit
 from vfljax.store.units import ATTACK
 
@@ -221,3 +223,20 @@ def test_a_point_is_denied_at_the_same_limits_however_many_others_there_are():
     lower = [of.set_index("configuration").loc[1, "e_lower"] for of in at]
     assert lower[1] < 0.05 < lower[0]
     assert judged.decisions["split"].answer is Answer.NONE_PROTECTS
+
+
+def test_the_folders_of_further_seeds_are_read_once_they_are_looked_at(tiny_sweep, workdir):
+    """A sweep in place of that of its own decision and of its own fresh seeds."""
+    assert judge_sweep(workdir).stage2 == {}
+    for name in (f"{STAGE2}/split", f"{STAGE2}/no_split", CONFIRMED):
+        shutil.copytree(tiny_sweep, workdir / name)
+    begun = workdir / STAGE2 / "no_split"
+    shutil.rmtree(begun / "shards")  # nothing of its first look is there
+    (begun / "shards").mkdir()
+    found = judge_sweep(workdir)
+    assert {*found.stage2} == {"split"}
+    assert [of.stage2 for of in found.decisions.values()] == [p == "split" for p in found.decisions]
+    own = found.stage2["split"].leading.set_index(["panel", "label"])["leak"]
+    assert own.equals(found.leading.set_index(["panel", "label"])["leak"])
+    assert found.confirmed is not None
+    assert found.confirmed.verdicts["e"].equals(found.verdicts["e"])
