@@ -41,7 +41,8 @@ def run(
 ) -> None:
     """Enter a defense into LeakBench, break an entry, and check what entries store.
 
-        python -m launch.leakbench --data=digits --entry=flips.json --plugin=flips.py --workdir=runs/flips
+        python -m launch.leakbench --data=digits --entry=flips.json --plugin=flips.py \\
+            --workdir=runs/flips_digits
         python -m launch.leakbench --data=digits --entry=FILE --attacks=theirs:flip --plugin=theirs.py \\
             --by=NAME --how="what it does" --workdir=runs/broken
         python -m launch.leakbench --data=digits --entry=FILE --exchange=FOLDER --workdir=runs/exchange

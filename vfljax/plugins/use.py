@@ -66,8 +66,8 @@ def use(source: str | pathlib.Path) -> dict[str, Row]:
     }
     if not rows:
         raise UserError(
-            f"the plugin {name} ({short_path(path)}) has no row: let it end in `shuffle = DefenseRow(...)` or "
-            "`guess = AttackRow(...)`, as analysis/guide/add_a_defense.md shows."
+            f"the plugin {name} ({short_path(path)}) has no row: let it end in `signs = DefenseRow(...)` or "
+            "`line = AttackRow(...)`, as analysis/guide/add_a_defense.md shows."
         )
     for row_name, row in rows.items():
         try:
