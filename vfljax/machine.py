@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 CACHE_BYTES = 2 << 30
@@ -135,6 +136,12 @@ def rows_at_once(rows: int) -> int:
     """
     count = min(8, offered().part(1.0, 0) // CHUNK_MEMORY)
     return rows << max(count.bit_length() - 1, 0)
+
+
+def on_device(values: Any, dtype: Any = None) -> jax.Array:
+    """Returns an array, or arrays of one shape stacked, on the device. On a CPU it may share the memory of
+    ``values``. ``jnp.asarray`` would compile a program for each shape."""
+    return jax.device_put(np.asarray(values, dtype))
 
 
 def free_memory(meminfo: str | os.PathLike[str] = "/proc/meminfo") -> float:

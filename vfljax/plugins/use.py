@@ -67,7 +67,7 @@ def use(source: str | pathlib.Path) -> dict[str, Row]:
     if not rows:
         raise UserError(
             f"the plugin {name} ({short_path(path)}) has no row: let it end in `signs = DefenseRow(...)` or "
-            "`line = AttackRow(...)`, as analysis/guide/add_a_defense.md shows."
+            "`line = AttackRow(...)`, as analysis/guide/add_a_defense.md and add_an_attack.md show."
         )
     for row_name, row in rows.items():
         try:

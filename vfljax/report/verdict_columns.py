@@ -39,8 +39,13 @@ from vfljax.report.verdict_frame import verdict_frame
 from vfljax.report.verdicts import LITTLE
 
 OF_NO_LEVEL = [
-    *("label", "faint", "epsilon claimed", "approximate epsilon", "approximate delta"),
-    *("known_by", "author_says"),
+    "label",
+    "faint",
+    "epsilon claimed",
+    "approximate epsilon",
+    "approximate delta",
+    "known_by",
+    "author_says",
 ]
 """The columns that do not depend on the level of the verdicts' limits."""
 

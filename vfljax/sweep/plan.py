@@ -23,7 +23,7 @@ from vfljax.datasets.splits import Split, split_rows
 from vfljax.datasets.strata import class_counts, tied
 from vfljax.errors import UserError
 from vfljax.federation.training import Table
-from vfljax.machine import bytes_text, free_memory
+from vfljax.machine import bytes_text, free_memory, on_device
 from vfljax.models.making import tuples
 from vfljax.models.reading import Streamed
 from vfljax.sweep import codebooks, grid, grouping, initial, specs, teachers, variants
@@ -31,7 +31,7 @@ from vfljax.sweep.canaries import Told, plant
 from vfljax.sweep.programs import Effort
 from vfljax.sweep.sharding import Shard, effort_of, shards_of
 from vfljax.sweep.variants import AttackVariant
-from vfljax.types import Array, HostArray, PyTree, Spec
+from vfljax.types import HostArray, PyTree, Spec
 
 
 class Plan(NamedTuple):
@@ -129,7 +129,7 @@ def make_plan(experiment: Config, earlier: Sequence[Config] = ()) -> Plan:
     scaling = data.scaling, data.scaling_rows, data.resident_gb * 1e9
     table = make_table(party_columns, dataset.labels, splits, *scaling)
     if data.label_range:
-        table = table._replace(label_range=_on_device(data.label_range, np.float32))
+        table = table._replace(label_range=on_device(data.label_range, np.float32))
     shape = specs.DataShape(dataset.num_classes, rows, tuple(c.input for c in party_columns))
     attacked = variants.attack_variants(experiment, shape.num_classes, shape.inputs[0])
     stages = [(config, trials_of(config, shape)) for config in (*earlier, experiment)]
@@ -243,18 +243,18 @@ def make_table(
     of_labels = {}
     if labels.dtype.kind == "f":  # numbers, which are never scaled by rows that are not trained on
         of_seeds = [labels[s.train].astype(np.float64) for s in splits]
-        of_labels["label_mean"] = _on_device([of.mean() for of in of_seeds], np.float32)
-        of_labels["label_scale"] = _on_device([of.std() or 1.0 for of in of_seeds], np.float32)
+        of_labels["label_mean"] = on_device([of.mean() for of in of_seeds], np.float32)
+        of_labels["label_scale"] = on_device([of.std() or 1.0 for of in of_seeds], np.float32)
     streams = sum(owned.features.nbytes for owned in party_columns) > resident
-    place: Any = Streamed if streams else _on_device
+    place: Any = Streamed if streams else on_device
     return Table(
         features=tuple(place(owned.features) for owned in party_columns),
-        labels=_on_device(labels),
-        train=_on_device([s.train for s in splits]),
-        validation=_on_device([s.validation for s in splits]),
-        test=_on_device([s.test for s in splits]),
-        mean=tuple(_on_device([m for m, _ in party]) for party in moments),
-        scale=tuple(_on_device([s for _, s in party]) for party in moments),
+        labels=on_device(labels),
+        train=on_device([s.train for s in splits]),
+        validation=on_device([s.validation for s in splits]),
+        test=on_device([s.test for s in splits]),
+        mean=tuple(on_device([m for m, _ in party]) for party in moments),
+        scale=tuple(on_device([s for _, s in party]) for party in moments),
         scores=None,
         **of_labels,
     )
@@ -267,12 +267,6 @@ def _check_recorded(plan: Plan) -> None:
                 f"config.training.record_rows={plan.experiment.training.record_rows}: the recorded "
                 f"rows of seed {seed} have no row of some class: record more."
             )
-
-
-def _on_device(values: Any, dtype: Any = None) -> Array:
-    """Returns an array, or arrays of one shape stacked. On a CPU it may share the memory of ``values``.
-    ``jnp.asarray`` would compile a program for each shape."""
-    return jax.device_put(np.asarray(values, dtype))
 
 
 def _weights_size(spec: Spec, table: Table) -> int:

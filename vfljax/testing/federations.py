@@ -12,18 +12,9 @@ import numpy as np
 
 from vfljax.defenses import TrainingData, with_networks
 from vfljax.federation import protocol
+from vfljax.machine import on_device
 from vfljax.models import MLP
-from vfljax.types import (
-    Array,
-    Batch,
-    Context,
-    DefenseSpec,
-    HostArray,
-    HParams,
-    Spec,
-    State,
-    Weights,
-)
+from vfljax.types import Batch, Context, DefenseSpec, HParams, Spec, State, Weights
 
 COLUMNS = 6  # of every party
 ROWS = 24  # training rows
@@ -105,20 +96,19 @@ def make_batch(spec: Spec, seed: int, rows: int | None = None) -> Batch:
     rows = spec.batch_size if rows is None else rows
     rng = np.random.default_rng(seed)
     scores = rng.dirichlet(np.ones(spec.num_classes), rows)
-    index = rng.permutation(spec.num_rows)[:rows].astype(np.int32)
+    index = rng.permutation(spec.num_rows)[:rows]
     with jax.ensure_compile_time_eval():  # concrete arrays, even if a traced function asks first
         return Batch(
-            features=tuple(_on_device(rng.normal(size=(rows, COLUMNS))) for _ in spec.bottoms),
-            anchor=tuple(_on_device(rng.normal(size=(1, COLUMNS))) for _ in spec.bottoms),
-            labels=jax.device_put(_labels_on_host(spec)[index]),
-            index=jax.device_put(index),
-            scores=_on_device(scores),
+            features=tuple(
+                on_device(rng.normal(size=(rows, COLUMNS)), np.float32) for _ in spec.bottoms
+            ),
+            anchor=tuple(
+                on_device(rng.normal(size=(1, COLUMNS)), np.float32) for _ in spec.bottoms
+            ),
+            labels=on_device(np.asarray(make_labels(spec))[index]),
+            index=on_device(index, np.int32),
+            scores=on_device(scores, np.float32),
         )
-
-
-def _on_device(numbers: HostArray) -> Array:
-    """Returns float32 numbers as an array of JAX. ``jnp.asarray`` would compile a program for each shape."""
-    return jax.device_put(np.asarray(numbers, np.float32))
 
 
 def make_context(rows: int, step: int = 0) -> Context:
@@ -143,14 +133,10 @@ def make_context(rows: int, step: int = 0) -> Context:
 
 def make_labels(spec: Spec) -> jax.Array:
     """Returns the labels [N] of all training rows, drawn uniformly from the classes, or normal numbers."""
-    return jax.device_put(_labels_on_host(spec))
-
-
-def _labels_on_host(spec: Spec) -> HostArray:
     rng = np.random.default_rng(spec.num_classes)
     if spec.num_classes == 1:
-        return rng.normal(size=spec.num_rows).astype(np.float32)
-    return rng.integers(spec.num_classes, size=spec.num_rows).astype(np.int32)
+        return on_device(rng.normal(size=spec.num_rows), np.float32)
+    return on_device(rng.integers(spec.num_classes, size=spec.num_rows), np.int32)
 
 
 @functools.cache
@@ -167,9 +153,9 @@ def make_weights(spec: Spec, seed: int) -> Weights:
 
     def fill(path: Any, leaf: Any) -> Any:
         if path[-1].key in ("scale", "var", "mean"):
-            return _on_device(np.full(leaf.shape, path[-1].key != "mean"))
+            return on_device(np.full(leaf.shape, path[-1].key != "mean"), np.float32)
         spread = 1 / np.sqrt(leaf.shape[0]) if path[-1].key == "kernel" else 0.1
-        return _on_device(rng.normal(size=leaf.shape) * spread)
+        return on_device(rng.normal(size=leaf.shape) * spread, np.float32)
 
     with jax.ensure_compile_time_eval():  # cached, so concrete even if a traced function asks first
         return jax.tree_util.tree_map_with_path(fill, shapes)
